@@ -1,0 +1,69 @@
+# make demo | make test: everything from a fresh checkout. A second run does no work twice.
+#   TORCH='torch==2.13.0'   the torch to install (by default torch, if the environment has none)
+#   VENV=.venv PYTHON=python3 ARGS='arguments for the demo or pytest'
+#   LLTM_WITH_CUDA=0|1      build without | insist on CUDA
+PYTHON ?= python3
+TORCH ?= torch
+VENV ?= .venv
+
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+STAMPS := $(VENV)/stamps
+CXX_FILES := $(wildcard cuda_core/*.[ch]* bindings/*.[ch]*)
+BUILD_INPUTS := $(CXX_FILES) setup.py pyproject.toml lltm_decoupled/_version.py \
+	$(wildcard build_support/*.py)
+
+.PHONY: demo test lint format clean FORCE
+
+demo: $(STAMPS)/built
+	$(PY) -m lltm_decoupled demo $(ARGS)
+
+test: $(STAMPS)/built
+	$(PY) -m pytest tests $(ARGS)
+
+lint: $(STAMPS)/built
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
+
+format: $(STAMPS)/built
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+	$(VENV)/bin/clang-format -i $(CXX_FILES)
+
+# The environment and the downloaded torch stay: remove $(VENV) by hand for a start from nothing.
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .ruff_cache $(STAMPS)/built
+	rm -f lltm_decoupled/_C*.so
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(PY):
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/tools: | $(PY)
+	@echo "Installing the build tools into $(VENV)"
+	$(PIP) install -q wheel ninja 'setuptools>=64,<70; python_version < "3.12"' \
+		'setuptools>=64; python_version >= "3.12"'
+	@mkdir -p $(STAMPS) && touch $@
+
+# A torch named by the caller is installed; otherwise one that is there already is left alone.
+ifeq ($(origin TORCH),file)
+TORCH_IS_FINE := $(PY) -c "import importlib.metadata as m; m.version('torch')" 2>/dev/null
+else
+TORCH_IS_FINE := false
+endif
+
+# What the binary depends on besides the sources. The file changes, and so causes a new build, only
+# when one of these does.
+$(STAMPS)/target: FORCE $(STAMPS)/tools
+	@$(TORCH_IS_FINE) || { echo "Installing $(TORCH) into $(VENV)" && $(PIP) install '$(TORCH)'; }
+	@{ $(PY) -c "import importlib.metadata as m; print(m.version('torch'))" && \
+		env | grep -E '^(LLTM_WITH_CUDA|FORCE_CUDA|CUDA_HOME|TORCH_CUDA_ARCH_LIST)=' | sort; \
+		true; } > $@.now
+	@cmp -s $@.now $@ && rm $@.now || mv $@.now $@
+
+$(STAMPS)/built: $(STAMPS)/target $(BUILD_INPUTS)
+	@echo "Building lltm_decoupled"
+	$(PIP) install -q --no-build-isolation -e '.[test]'
+	$(PY) -c "import lltm_decoupled; print('Built:', lltm_decoupled.build_info())"
+	@touch $@

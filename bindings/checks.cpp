@@ -1,0 +1,65 @@
+#include "checks.h"
+
+namespace lltm_bindings {
+namespace {
+
+bool is_supported(at::ScalarType dtype) { return dtype == at::kFloat || dtype == at::kDouble; }
+
+}  // namespace
+
+void check_matrix(const at::Tensor& tensor, const char* name, const char* meaning) {
+  TORCH_CHECK(tensor.defined(), "lltm_decoupled: expected a tensor for ", name, ", got None");
+  TORCH_CHECK(tensor.layout() == at::kStrided, "lltm_decoupled: expected ", name,
+              " to be a dense tensor, got layout ", tensor.layout());
+  TORCH_CHECK(is_supported(tensor.scalar_type()), "lltm_decoupled: expected ", name,
+              " of dtype float32 or float64, got ", tensor.scalar_type());
+  TORCH_CHECK(tensor.dim() == 2, "lltm_decoupled: expected ", name, " to have 2 dimensions ",
+              meaning, ", got shape ", tensor.sizes());
+}
+
+void check_tensor(const at::Tensor& tensor, const char* name, at::IntArrayRef shape,
+                  const char* meaning, const at::Tensor& like, const char* like_name) {
+  TORCH_CHECK(tensor.defined(), "lltm_decoupled: expected a tensor for ", name, ", got None");
+  TORCH_CHECK(tensor.layout() == at::kStrided, "lltm_decoupled: expected ", name,
+              " to be a dense tensor, got layout ", tensor.layout());
+  TORCH_CHECK(tensor.device() == like.device(), "lltm_decoupled: expected ", name,
+              " on the device of ", like_name, ", ", like.device(), ", got ", tensor.device());
+  TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "lltm_decoupled: expected ", name,
+              " of the dtype of ", like_name, ", ", like.scalar_type(), ", got ",
+              tensor.scalar_type());
+  TORCH_CHECK(tensor.sizes() == shape, "lltm_decoupled: expected ", name, " of shape ", meaning,
+              " = ", shape, ", got ", tensor.sizes());
+}
+
+int64_t check_weights(const at::Tensor& weights, int64_t input_features) {
+  const int64_t state_size = weights.size(0) / 3;
+  TORCH_CHECK(weights.size(0) == 3 * state_size && weights.size(1) == state_size + input_features,
+              "lltm_decoupled: expected weights of shape (3 * state_size, state_size + "
+              "input_features), with input_features = ",
+              input_features, " as input has, got ", weights.sizes());
+  return state_size;
+}
+
+CellSizes check_cell(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
+                     const at::Tensor& old_h, const at::Tensor& old_cell) {
+  check_matrix(input, "input", "(batch_size, input_features)");
+  check_matrix(weights, "weights", "(3 * state_size, state_size + input_features)");
+  CellSizes sizes;
+  sizes.batch_size = input.size(0);
+  sizes.input_features = input.size(1);
+  sizes.state_size = check_weights(weights, sizes.input_features);
+  check_tensor(weights, "weights", weights.sizes(), "its own", input, "input");
+  if (bias.defined()) {
+    const int64_t rows = 3 * sizes.state_size;
+    const bool is_row = bias.dim() == 2;  // (1, 3 * state_size), as the tutorial has it
+    const int64_t shape[] = {1, rows};
+    check_tensor(bias, "bias", at::IntArrayRef(shape + (is_row ? 0 : 1), is_row ? 2 : 1),
+                 is_row ? "(1, 3 * state_size)" : "(3 * state_size)", input, "input");
+  }
+  const int64_t state_shape[] = {sizes.batch_size, sizes.state_size};
+  check_tensor(old_h, "old_h", state_shape, "(batch_size, state_size)", input, "input");
+  check_tensor(old_cell, "old_cell", state_shape, "(batch_size, state_size)", input, "input");
+  return sizes;
+}
+
+}  // namespace lltm_bindings

@@ -1,0 +1,30 @@
+// What a caller may pass. Everything is checked before any memory is touched, and every error
+// names the argument, what it got and what was expected.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace lltm_bindings {
+
+struct CellSizes {
+  int64_t batch_size;
+  int64_t state_size;
+  int64_t input_features;
+};
+
+// Checks `tensor` against a shape, and against the device and dtype of `like` (called like_name).
+// `meaning` says in words what the shape is, such as "(batch_size, state_size)".
+void check_tensor(const at::Tensor& tensor, const char* name, at::IntArrayRef shape,
+                  const char* meaning, const at::Tensor& like, const char* like_name);
+
+// The cell's five arguments; an undefined `bias` is none.
+CellSizes check_cell(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
+                     const at::Tensor& old_h, const at::Tensor& old_cell);
+
+// `tensor` is a dense matrix on a device, of a supported dtype.
+void check_matrix(const at::Tensor& tensor, const char* name, const char* meaning);
+
+// `weights` is (3 * state_size, state_size + input_features) for some state_size, which it returns.
+int64_t check_weights(const at::Tensor& weights, int64_t input_features);
+
+}  // namespace lltm_bindings

@@ -1,0 +1,98 @@
+// From tensors to the core: the only dtype dispatch, the device guard and stream, the core's
+// status as an exception, and the only place that asks whether this binary was built with CUDA.
+#pragma once
+
+#include <ATen/Dispatch.h>
+#include <ATen/core/Tensor.h>
+
+#include "lltm.h"
+
+#ifdef LLTM_WITH_CUDA
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#define LLTM_CORE(op, name, is_cuda) (is_cuda ? &lltm_##op##_cuda_##name : &lltm_##op##_cpu_##name)
+#else
+#define LLTM_CORE(op, name, is_cuda) (&lltm_##op##_cpu_##name)
+#endif
+
+namespace lltm_bindings {
+
+#ifdef LLTM_WITH_CUDA
+constexpr bool kWithCuda = true;
+inline const char* cuda_archs() { return lltm_cuda_archs(); }
+inline int64_t cuda_version() { return CUDART_VERSION; }
+inline const char* cuda_error(int32_t status) {
+  return cudaGetErrorString(static_cast<cudaError_t>(status));
+}
+
+// Makes the device of `like` current for its lifetime; `stream` is the caller's stream there.
+struct DeviceScope {
+  explicit DeviceScope(const at::Tensor& like) {
+    if (!like.is_cuda()) return;
+    guard.set_device(like.device());
+    stream = c10::cuda::getCurrentCUDAStream().stream();
+  }
+  c10::cuda::OptionalCUDAGuard guard;
+  CUstream_st* stream = nullptr;
+};
+#else
+constexpr bool kWithCuda = false;
+inline const char* cuda_archs() { return ""; }
+inline int64_t cuda_version() { return 0; }
+inline const char* cuda_error(int32_t) { return ""; }
+
+struct DeviceScope {
+  explicit DeviceScope(const at::Tensor& like) {
+    TORCH_CHECK(!like.is_cuda(), "lltm_decoupled was built without CUDA, and got tensors on ",
+                like.device(), ". Rebuild it where torch is a CUDA build and nvcc is found: ",
+                "LLTM_WITH_CUDA=1 pip install --no-build-isolation --force-reinstall --no-deps .");
+  }
+  CUstream_st* stream = nullptr;
+};
+#endif
+
+// The core's functions for one dtype and device.
+template <typename T>
+struct Core;
+
+template <>
+struct Core<float> {
+  typedef float Scalar;
+  explicit Core(bool is_cuda)
+      : cell_forward(LLTM_CORE(cell_forward, float, is_cuda)),
+        cell_backward(LLTM_CORE(cell_backward, float, is_cuda)) {}
+  decltype(&lltm_cell_forward_cpu_float) cell_forward;
+  decltype(&lltm_cell_backward_cpu_float) cell_backward;
+};
+
+template <>
+struct Core<double> {
+  typedef double Scalar;
+  explicit Core(bool is_cuda)
+      : cell_forward(LLTM_CORE(cell_forward, double, is_cuda)),
+        cell_backward(LLTM_CORE(cell_backward, double, is_cuda)) {}
+  decltype(&lltm_cell_forward_cpu_double) cell_forward;
+  decltype(&lltm_cell_backward_cpu_double) cell_backward;
+};
+
+// Calls work(core, stream) for the dtype and on the device of `like`.
+template <typename Work>
+void with_core(const at::Tensor& like, const Work& work) {
+  const DeviceScope scope(like);
+  AT_DISPATCH_FLOATING_TYPES(like.scalar_type(), "lltm_decoupled",
+                             [&] { work(Core<scalar_t>(like.is_cuda()), scope.stream); });
+}
+
+inline void check_status(int32_t status, const char* function) {
+  TORCH_CHECK(status <= 0, "lltm_decoupled: ", function, ": CUDA error ", status, ": ",
+              cuda_error(status));
+  TORCH_CHECK(status == 0, "lltm_decoupled: ", function, ": argument ", -status, " is invalid");
+}
+
+// A dense tensor's memory, moved `rows` rows on; null for an undefined tensor.
+template <typename T>
+T* row_pointer(const at::Tensor& tensor, int64_t rows) {
+  return tensor.defined() ? tensor.data_ptr<T>() + rows * tensor.stride(0) : nullptr;
+}
+
+}  // namespace lltm_bindings

@@ -1,0 +1,82 @@
+#include "formula.h"
+
+#include <ATen/ATen.h>
+
+#include "checks.h"
+
+namespace lltm_bindings {
+namespace {
+
+struct Gates {
+  at::Tensor without_bias, input_gate, output_gate, candidate, candidate_cell;
+};
+
+Gates compute_gates(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
+                    const at::Tensor& old_h) {
+  Gates gates;
+  gates.without_bias = at::mm(at::cat({old_h, input}, 1), weights.t());
+  const at::Tensor sum = bias.defined() ? gates.without_bias + bias : gates.without_bias;
+  const std::vector<at::Tensor> parts = sum.chunk(3, 1);
+  gates.input_gate = at::sigmoid(parts[0]);
+  gates.output_gate = at::sigmoid(parts[1]);
+  gates.candidate = parts[2];
+  gates.candidate_cell = at::elu(parts[2]);
+  return gates;
+}
+
+}  // namespace
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward_formula(const at::Tensor& input,
+                                                                    const at::Tensor& weights,
+                                                                    const OptionalTensor& bias,
+                                                                    const at::Tensor& old_h,
+                                                                    const at::Tensor& old_cell) {
+  const at::Tensor bias_or_none = tensor_or_undefined(bias);
+  check_cell(input, weights, bias_or_none, old_h, old_cell);
+  const Gates gates = compute_gates(input, weights, bias_or_none, old_h);
+  const at::Tensor new_cell = old_cell + gates.candidate_cell * gates.input_gate;
+  return std::make_tuple(at::tanh(new_cell) * gates.output_gate, new_cell, gates.without_bias);
+}
+
+std::tuple<at::Tensor, at::Tensor> cell_formula(const at::Tensor& input, const at::Tensor& weights,
+                                                const OptionalTensor& bias, const at::Tensor& old_h,
+                                                const at::Tensor& old_cell) {
+  auto outputs = cell_forward_formula(input, weights, bias, old_h, old_cell);
+  return std::make_tuple(std::get<0>(outputs), std::get<1>(outputs));
+}
+
+CellGradients cell_backward_formula(const OptionalTensor& grad_h, const OptionalTensor& grad_cell,
+                                    const at::Tensor& input, const at::Tensor& weights,
+                                    const OptionalTensor& bias, const at::Tensor& old_h,
+                                    const at::Tensor& new_cell, const at::Tensor&,
+                                    GradientMask mask) {
+  const at::Tensor bias_or_none = tensor_or_undefined(bias);
+  const CellSizes sizes = check_cell(input, weights, bias_or_none, old_h, new_cell);
+  const Gates gates = compute_gates(input, weights, bias_or_none, old_h);
+  const at::Tensor tanh_cell = at::tanh(new_cell);
+
+  at::Tensor d_old_cell = tensor_or_undefined(grad_cell);
+  at::Tensor d_output;
+  if (grad_h.has_value() && grad_h->defined()) {
+    const at::Tensor through_h = *grad_h * gates.output_gate * (1 - tanh_cell * tanh_cell);
+    d_old_cell = d_old_cell.defined() ? through_h + d_old_cell : through_h;
+    d_output = *grad_h * tanh_cell * (1 - gates.output_gate) * gates.output_gate;
+  } else {
+    d_output = at::zeros_like(new_cell);
+  }
+  const at::Tensor d_input_gate =
+      d_old_cell * gates.candidate_cell * (1 - gates.input_gate) * gates.input_gate;
+  // ELU'(x) = ELU(x) + 1 below zero, and 1 above.
+  const at::Tensor slope = at::elu(gates.candidate.clamp_max(0)) + 1;
+  const at::Tensor d_candidate = d_old_cell * gates.input_gate * slope;
+  const at::Tensor d_gates = at::cat({d_input_gate, d_output, d_candidate}, 1);
+
+  at::Tensor d_input, d_weights, d_bias, d_old_h;
+  if (mask[0]) d_input = d_gates.mm(weights.narrow(1, sizes.state_size, sizes.input_features));
+  if (mask[1]) d_weights = d_gates.t().mm(at::cat({old_h, input}, 1));
+  if (mask[2] && bias_or_none.defined()) d_bias = d_gates.sum(0, bias_or_none.dim() == 2);
+  if (mask[3]) d_old_h = d_gates.mm(weights.narrow(1, 0, sizes.state_size));
+  return std::make_tuple(d_input, d_weights, d_bias, d_old_h, mask[4] ? d_old_cell : at::Tensor());
+}
+
+}  // namespace lltm_bindings

@@ -1,0 +1,46 @@
+// The operators as PyTorch sees them: schemas, and which function serves which device.
+#include <torch/library.h>
+
+#include "autograd.h"
+#include "formula.h"
+
+namespace lltm_bindings {
+
+// `cell` is the public operator. The two with an underscore are its differentiable halves; they
+// are operators so that torch.compile can trace autograd without looking inside them.
+TORCH_LIBRARY(lltm_decoupled, m) {
+  m.def(
+      "cell(Tensor input, Tensor weights, Tensor? bias, Tensor old_h, Tensor old_cell)"
+      " -> (Tensor new_h, Tensor new_cell)");
+  m.def(
+      "_cell_forward(Tensor input, Tensor weights, Tensor? bias, Tensor old_h, Tensor old_cell)"
+      " -> (Tensor new_h, Tensor new_cell, Tensor gates)");
+  m.def(
+      "_cell_backward(Tensor? grad_h, Tensor? grad_cell, Tensor input, Tensor weights,"
+      " Tensor? bias, Tensor old_h, Tensor new_cell, Tensor gates, bool[5] output_mask)"
+      " -> (Tensor d_input, Tensor d_weights, Tensor d_bias, Tensor d_old_h, Tensor d_old_cell)");
+}
+
+TORCH_LIBRARY_IMPL(lltm_decoupled, CPU, m) {
+  m.impl("cell", cell);
+  m.impl("_cell_forward", cell_forward);
+  m.impl("_cell_backward", cell_backward);
+}
+
+// Registered in a build without CUDA too: the error then says that, and how to rebuild.
+TORCH_LIBRARY_IMPL(lltm_decoupled, CUDA, m) {
+  m.impl("cell", cell);
+  m.impl("_cell_forward", cell_forward);
+  m.impl("_cell_backward", cell_backward);
+}
+
+// Every device that the core has no kernel for.
+TORCH_LIBRARY_IMPL(lltm_decoupled, CompositeExplicitAutograd, m) {
+  m.impl("cell", cell_formula);
+  m.impl("_cell_forward", cell_forward_formula);
+  m.impl("_cell_backward", cell_backward_formula);
+}
+
+TORCH_LIBRARY_IMPL(lltm_decoupled, Autograd, m) { m.impl("cell", cell_autograd); }
+
+}  // namespace lltm_bindings

@@ -1,0 +1,25 @@
+// The host twins for x86-64 with AVX2 and FMA.
+#include "cell_host.h"
+
+#ifdef LLTM_HOST_X86_VARIANTS
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+
+#include "cell_host_loops.h"
+
+namespace lltm {
+LLTM_DEFINE_HOST_CELL(host_cell_avx2)
+}  // namespace lltm
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#endif  // LLTM_HOST_X86_VARIANTS

@@ -1,0 +1,27 @@
+// The host twins for x86-64 with AVX-512.
+#include "cell_host.h"
+
+#ifdef LLTM_HOST_X86_VARIANTS
+
+#if defined(__clang__)
+#pragma clang attribute push(                                                                  \
+    __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512"))), \
+    apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512")
+#endif
+
+#include "cell_host_loops.h"
+
+namespace lltm {
+LLTM_DEFINE_HOST_CELL(host_cell_avx512)
+}  // namespace lltm
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+#endif  // LLTM_HOST_X86_VARIANTS

@@ -1,0 +1,124 @@
+// The cell's two kernels and their C ABI. A thread computes one unit of one row, and strides on.
+#include <cuda_runtime.h>
+
+#include "lltm.h"
+#include "lltm_cell.h"
+#include "lltm_math.h"
+
+namespace lltm {
+namespace {
+
+const int kThreads = 256;
+// Enough to fill any GPU many times over; what is left is strided over.
+const int64_t kMostBlocks = 1 << 20;
+
+// 64-bit division costs a hundred instructions, and nearly every size fits in 32 bits.
+__device__ __forceinline__ int64_t divide(int64_t a, int64_t b) {
+  if (((a | b) >> 32) == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+  return a / b;
+}
+
+__device__ __forceinline__ int64_t first_index() {
+  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+__device__ __forceinline__ int64_t index_stride() {
+  return static_cast<int64_t>(gridDim.x) * blockDim.x;
+}
+
+template <typename T>
+__device__ __forceinline__ T add_bias(T gate, const T* bias, int64_t unit) {
+  return bias ? gate + bias[unit] : gate;
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads) kernel(const CellForward<T> a) {
+  const int64_t H = a.state_size;
+  const int64_t count = a.batch_size * H;
+  for (int64_t index = first_index(); index < count; index += index_stride()) {
+    const int64_t row = divide(index, H);
+    const int64_t j = index - row * H;
+    const T* gates = a.gates + row * 3 * H;
+    const CellState<T> state =
+        cell_forward(add_bias(gates[j], a.bias, j), add_bias(gates[H + j], a.bias, H + j),
+                     add_bias(gates[2 * H + j], a.bias, 2 * H + j), a.old_cell[index]);
+    a.new_h[index] = state.new_h;
+    a.new_cell[index] = state.new_cell;
+    if (a.input_gate) a.input_gate[index] = state.input_gate;
+    if (a.output_gate) a.output_gate[index] = state.output_gate;
+    if (a.candidate_cell) a.candidate_cell[index] = state.candidate_cell;
+  }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads) kernel(const CellBackward<T> a) {
+  const int64_t H = a.state_size;
+  const int64_t count = a.batch_size * H;
+  for (int64_t index = first_index(); index < count; index += index_stride()) {
+    const int64_t row = divide(index, H);
+    const int64_t j = index - row * H;
+    const T* gates = a.gates + row * 3 * H;
+    const CellGradient<T> gradient =
+        cell_backward(a.grad_h != nullptr, a.grad_h ? a.grad_h[index] : T(0),
+                      a.grad_cell ? a.grad_cell[index] : T(0), add_bias(gates[j], a.bias, j),
+                      add_bias(gates[H + j], a.bias, H + j),
+                      add_bias(gates[2 * H + j], a.bias, 2 * H + j), a.new_cell[index]);
+    T* d_gates = a.d_gates + row * 3 * H;
+    d_gates[j] = gradient.d_input;
+    d_gates[H + j] = gradient.d_output;
+    d_gates[2 * H + j] = gradient.d_candidate;
+    a.d_old_cell[index] = gradient.d_old_cell;
+  }
+}
+
+}  // namespace
+
+template <typename Arguments>
+int32_t launch(const Arguments& a, cudaStream_t stream) {
+  const int32_t status = check(a);
+  if (status || is_empty(a)) return status;
+  const int64_t blocks = (a.batch_size * a.state_size + kThreads - 1) / kThreads;
+  const int grid = static_cast<int>(blocks < kMostBlocks ? blocks : kMostBlocks);
+  kernel<<<grid, kThreads, 0, stream>>>(a);
+  return static_cast<int32_t>(cudaGetLastError());
+}
+
+template int32_t launch(const CellForward<float>&, cudaStream_t);
+template int32_t launch(const CellForward<double>&, cudaStream_t);
+template int32_t launch(const CellBackward<float>&, cudaStream_t);
+template int32_t launch(const CellBackward<double>&, cudaStream_t);
+
+}  // namespace lltm
+
+#define LLTM_DEFINE_CELL_CUDA(name, type)                                                          \
+  int32_t lltm_cell_forward_cuda_##name(int64_t batch_size, int64_t state_size, const type* gates, \
+                                        const type* bias, const type* old_cell, type* new_h,       \
+                                        type* new_cell, type* input_gate, type* output_gate,       \
+                                        type* candidate_cell, CUstream_st* stream) noexcept {      \
+    const lltm::CellForward<type> arguments = {batch_size,  state_size,    gates,    bias,         \
+                                               old_cell,    new_h,         new_cell, input_gate,   \
+                                               output_gate, candidate_cell};                       \
+    return lltm::launch(arguments, stream);                                                        \
+  }                                                                                                \
+  int32_t lltm_cell_backward_cuda_##name(                                                          \
+      int64_t batch_size, int64_t state_size, const type* grad_h, const type* grad_cell,           \
+      const type* gates, const type* bias, const type* new_cell, type* d_gates, type* d_old_cell,  \
+      CUstream_st* stream) noexcept {                                                              \
+    const lltm::CellBackward<type> arguments = {batch_size, state_size, grad_h,  grad_cell, gates, \
+                                                bias,       new_cell,   d_gates, d_old_cell};      \
+    return lltm::launch(arguments, stream);                                                        \
+  }
+
+LLTM_DEFINE_CELL_CUDA(float, float)
+LLTM_DEFINE_CELL_CUDA(double, double)
+
+#define LLTM_STRING_(...) #__VA_ARGS__
+#define LLTM_STRING(...) LLTM_STRING_(__VA_ARGS__)
+
+const char* lltm_cuda_archs(void) noexcept {
+#ifdef __CUDA_ARCH_LIST__
+  return LLTM_STRING(__CUDA_ARCH_LIST__);
+#else
+  return "";
+#endif
+}

@@ -1,0 +1,83 @@
+"""The module around a cell function: parameters, default state, old checkpoints."""
+
+import math
+
+import torch
+from torch import nn
+
+
+class LLTMBase(nn.Module):
+    """An LLTM cell: one step of the recurrent unit of the PyTorch extension tutorial.
+
+    Args:
+        input_features: the number of values in each input
+        state_size: the number of values in h and in the cell
+        bias: whether there is a bias
+        device, dtype: of the parameters, as in every module of torch.nn
+
+    Parameters:
+        weights: (3 * state_size, state_size + input_features)
+        bias: (3 * state_size); absent with bias=False. A checkpoint of the tutorial, with a bias of
+            (1, 3 * state_size), loads as it is.
+
+    Call it with input (batch_size, input_features) and state, a pair (h, cell) of tensors of
+    (batch_size, state_size), or None for zeros. It returns (new_h, new_cell), both
+    (batch_size, state_size).
+
+    Raises:
+        ValueError: a size is not a positive integer
+        RuntimeError: a tensor of the wrong shape, dtype or device; the message names it
+        TypeError: state is not a pair of tensors
+    """
+
+    def __init__(self, input_features, state_size, bias=True, device=None, dtype=None):
+        super().__init__()
+        for name, size in (("input_features", input_features), ("state_size", state_size)):
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise ValueError(f"{name} must be a positive integer, got {size!r}")
+        self.input_features = input_features
+        self.state_size = state_size
+        factory = {"device": device, "dtype": dtype}
+        self.weights = nn.Parameter(
+            torch.empty(3 * state_size, state_size + input_features, **factory)
+        )
+        if bias:
+            self.bias = nn.Parameter(torch.empty(3 * state_size, **factory))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draws every parameter from U(-1 / sqrt(state_size), 1 / sqrt(state_size))."""
+        bound = 1.0 / math.sqrt(self.state_size)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input, state=None):
+        if state is None:
+            old_h = old_cell = input.new_zeros(input.shape[:-1] + (self.state_size,))
+        else:
+            old_h, old_cell = _pair(state)
+        return self._cell(input, self.weights, self.bias, old_h, old_cell)
+
+    def extra_repr(self):
+        bias = "" if self.bias is not None else ", bias=False"
+        return f"{self.input_features}, {self.state_size}{bias}"
+
+    def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs):
+        # The tutorial's bias is (1, 3 * state_size). The caller's dict is theirs: it is a copy of
+        # it that load_state_dict passes here.
+        bias = state_dict.get(prefix + "bias")
+        if bias is not None and self.bias is not None and bias.shape == (1, 3 * self.state_size):
+            state_dict[prefix + "bias"] = bias.reshape(-1)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+
+def _pair(state):
+    if isinstance(state, (tuple, list)) and len(state) == 2:
+        if all(isinstance(part, torch.Tensor) for part in state):
+            return state
+    got = type(state).__name__
+    if isinstance(state, (tuple, list)):
+        got += " of " + (", ".join(type(part).__name__ for part in state) or "nothing")
+    raise TypeError(f"state must be a pair of tensors (h, cell) or None, got {got}")

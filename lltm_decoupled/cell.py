@@ -1,0 +1,57 @@
+"""The LLTM cell: the compiled operator as a function, as the tutorial's Function, as a module."""
+
+import torch
+
+from . import _native  # noqa: F401  (its import registers the operators)
+from ._module import LLTMBase
+
+__all__ = ["LLTM", "LLTMFunction", "lltm_cell"]
+
+_cell = torch.ops.lltm_decoupled.cell.default
+
+
+def lltm_cell(input, weights, bias, old_h, old_cell):
+    """One step of the LLTM cell.
+
+    gates = [old_h, input] @ weights.T + bias, split into input gate, output gate and candidate;
+    new_cell = old_cell + elu(candidate) * sigmoid(input gate);
+    new_h = tanh(new_cell) * sigmoid(output gate).
+
+    The tensors may have any strides. Differentiable to any order. The same operator is
+    torch.ops.lltm_decoupled.cell.
+
+    Args:
+        input: (batch_size, input_features), float32 or float64
+        weights: (3 * state_size, state_size + input_features)
+        bias: (3 * state_size), (1, 3 * state_size) or None
+        old_h, old_cell: (batch_size, state_size)
+            All of input's dtype and on its device.
+
+    Returns:
+        (new_h, new_cell), both (batch_size, state_size), new, contiguous, of input's dtype.
+
+    Raises:
+        RuntimeError: a tensor of the wrong shape, dtype or device; the message names the argument,
+            what it got and what was expected. Nothing was computed then.
+
+    Source: bindings/cell.cpp, cuda_core/lltm.h; the formula in PyTorch is reference.lltm_cell.
+    """
+    return _cell(input, weights, bias, old_h, old_cell)
+
+
+class LLTMFunction:
+    """The tutorial's name for lltm_cell, called as LLTMFunction.apply(...).
+
+    Shapes, dtypes and errors are those of lltm_cell.
+    """
+
+    @staticmethod
+    def apply(input, weights, bias, old_h, old_cell):
+        """lltm_cell(input, weights, bias, old_h, old_cell)"""
+        return lltm_cell(input, weights, bias, old_h, old_cell)
+
+
+class LLTM(LLTMBase):
+    __doc__ = LLTMBase.__doc__
+
+    _cell = staticmethod(lltm_cell)

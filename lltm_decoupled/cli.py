@@ -1,0 +1,71 @@
+"""The command line: ``python -m lltm_decoupled {info,demo}``.
+
+A command is a module or package with ``add_arguments(parser)`` and ``run(args) -> exit code``.
+A user's mistake is raised as :class:`UserError` and ends in one line on stderr and exit code 2.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+
+# command -> (module, what it does). Modules are named rather than imported, so that this file
+# imports none of them while they import UserError from it.
+COMMANDS = {
+    "info": ("lltm_decoupled.info", "report the environment and what this build can do"),
+    "demo": ("lltm_decoupled.demo", "train a character-level language model on English text"),
+}
+
+INTERRUPTED = 130  # what shells report for a program that SIGINT ended
+
+
+class UserError(Exception):
+    """Something the user can put right; its message is shown as it is, without a traceback."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        # argparse prints the whole usage first; the mistake would be lost below it.
+        self.exit(2, f"{self.prog}: error: {_one_line(message)} (see {self.prog} --help)\n")
+
+
+def build_parser():
+    """Return the parser of every command; the parsed arguments hold ``run`` and ``prog``."""
+    parser = _Parser(
+        prog="python -m lltm_decoupled", description="The LLTM cell with a framework-free core."
+    )
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    for name, (module_name, summary) in COMMANDS.items():
+        module = importlib.import_module(module_name)
+        command = commands.add_parser(name, help=summary, description=module.__doc__)
+        command.formatter_class = argparse.RawDescriptionHelpFormatter
+        module.add_arguments(command)
+        command.set_defaults(run=module.run, prog=command.prog)
+    return parser
+
+
+def main(argv=None):
+    """Run one command and return its exit code: 0 done, 1 a check failed, 2 a user's mistake."""
+    # A sample may hold characters that the terminal's encoding lacks: show "?" for those. And
+    # whoever reads through a pipe shall see each line when it is printed.
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace", line_buffering=True)
+    args = build_parser().parse_args(argv)
+    try:
+        code = args.run(args)
+        sys.stdout.flush()
+        return code
+    except UserError as error:
+        print(f"{args.prog}: error: {_one_line(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{args.prog}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader left (`... | head`); Python's own flush at exit must not complain about it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _one_line(message):
+    return " ".join(str(message).split())

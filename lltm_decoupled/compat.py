@@ -1,0 +1,87 @@
+"""The tutorial's two compiled modules by their old names.
+
+    from lltm_decoupled.compat import lltm_cpp, lltm_cuda
+
+in place of `import lltm_cpp` and `import lltm_cuda`. Each serves every device. All tensors are
+float32 or float64, of one dtype and on one device, with any strides; a wrong shape, dtype or device
+raises RuntimeError and names the argument. No gradient is recorded: they are for use inside a
+torch.autograd.Function, as in the tutorial.
+"""
+
+from ._native import _C
+
+__all__ = ["backward", "forward", "lltm_cpp", "lltm_cuda"]
+
+
+def forward(input, weights, bias, old_h, old_cell):
+    """The tutorial's lltm_cpp.forward and lltm_cuda.forward.
+
+    Shapes: input (batch_size, input_features), weights (3 * state_size, state_size +
+    input_features), bias (3 * state_size), (1, 3 * state_size) or None, old_h and old_cell
+    (batch_size, state_size); float32 or float64.
+
+    Returns:
+        [new_h, new_cell, input_gate, output_gate, candidate_cell, X, gate_weights]: the first five
+        (batch_size, state_size), X = [old_h, input], gate_weights (batch_size, 3 * state_size).
+
+    Raises:
+        RuntimeError: a tensor of the wrong shape, dtype or device.
+
+    Source: bindings/tutorial.cpp.
+    """
+    return _C.forward(input, weights, bias, old_h, old_cell)
+
+
+def backward(
+    grad_h,
+    grad_cell,
+    new_cell,
+    input_gate,
+    output_gate,
+    candidate_cell,
+    X,
+    gate_weights,
+    weights,
+):
+    """The tutorial's lltm_cpp.backward, with what forward returned.
+
+    Shapes: the gradients, new_cell and the gates (batch_size, state_size), the rest as forward
+    has it.
+
+    Returns:
+        [d_old_h, d_input, d_weights, d_bias, d_old_cell]; d_bias is (1, 3 * state_size), the others
+        have the shape of what they are the gradient of.
+
+    Raises:
+        RuntimeError: a tensor of the wrong shape, dtype or device.
+
+    Source: bindings/tutorial.cpp.
+    """
+    return lltm_cuda.backward(
+        grad_h,
+        grad_cell,
+        new_cell,
+        input_gate,
+        output_gate,
+        candidate_cell,
+        X,
+        gate_weights,
+        weights,
+    )[:5]
+
+
+class lltm_cuda:
+    """The tutorial's compiled CUDA module. Shapes are those of forward and backward.
+
+    Its backward returns d_gates, (batch_size, 3 * state_size), as a sixth value.
+    """
+
+    forward = staticmethod(forward)
+    backward = staticmethod(_C.backward)
+
+
+class lltm_cpp:
+    """The tutorial's compiled C++ module. Shapes are those of forward and backward."""
+
+    forward = staticmethod(forward)
+    backward = staticmethod(backward)

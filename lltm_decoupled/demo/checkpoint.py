@@ -1,0 +1,94 @@
+"""Checkpoints: everything a training needs to go on, in one file that is never half written."""
+
+import inspect
+import os
+import zlib
+
+import torch
+
+from ..cli import UserError
+
+FORMAT = "lltm_decoupled demo 1"
+KEYS = {"format", "settings", "alphabet", "text", "model", "optimizer", "step", "state"}
+
+
+def check_writable(path):
+    """Raise UserError now rather than after the training, where ``path`` can't be saved to."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise UserError(f"cannot save {path}: there is no folder {folder}")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UserError(f"cannot save {path}: it is there and is no file")
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"cannot save {path}: the folder {folder} is not writable")
+
+
+def fingerprint(text):
+    """Return a number that tells whether a checkpoint's place in the text is one in this text."""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+
+
+def save(path, trainer, settings, alphabet, text):
+    """Write a checkpoint, or leave what was there before. Raises UserError where that fails.
+
+    ``settings`` is a dict of the numbers that fix the model's and the windows' sizes.
+    """
+    contents = {
+        "format": FORMAT,
+        "settings": settings,
+        "alphabet": alphabet,
+        "text": fingerprint(text),
+        "model": trainer.model.state_dict(),
+        "optimizer": trainer.optimizer.state_dict(),
+        "step": trainer.step,
+        "state": trainer.state,
+    }
+    unfinished = f"{path}.{os.getpid()}.tmp"  # in the same folder: os.replace can't cross disks
+    try:
+        with open(unfinished, "wb") as file:
+            torch.save(contents, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except (OSError, RuntimeError) as error:
+        raise UserError(f"cannot save {path}: {error}") from None
+    finally:
+        if os.path.exists(unfinished):
+            os.remove(unfinished)
+
+
+def load(path):
+    """Return a checkpoint's contents, on the CPU. Raises UserError for anything else."""
+    try:
+        with open(path, "rb") as file:
+            contents = torch.load(file, map_location="cpu", **_safely())
+    except OSError as error:
+        raise UserError(f"cannot load {path}: {error.strerror}") from None
+    except Exception as error:  # what torch.load raises for a strange file is not specified
+        raise UserError(f"{path} is no checkpoint ({type(error).__name__})") from None
+    if not isinstance(contents, dict) or contents.get("format") != FORMAT:
+        raise UserError(f"{path} is no checkpoint of this demo")
+    if not KEYS <= set(contents):
+        raise UserError(f"{path} is damaged: it lacks {', '.join(sorted(KEYS - set(contents)))}")
+    return contents
+
+
+def restore(contents, trainer, settings, text, path):
+    """Give ``trainer`` the weights, the optimizer's state and, in the same text, the place."""
+    try:
+        trainer.model.load_state_dict(contents["model"])
+        trainer.optimizer.load_state_dict(contents["optimizer"])
+    except (RuntimeError, ValueError, KeyError) as error:
+        raise UserError(f"{path} does not fit this model: {error}") from None
+    trainer.step = contents["step"]
+    rows_match = all(contents["settings"][key] == settings[key] for key in ("batch", "window"))
+    if rows_match and contents["text"] == fingerprint(text) and contents["state"] is not None:
+        device = trainer.windows[0][0].device
+        trainer.state = tuple(part.to(device) for part in contents["state"])
+
+
+def _safely():
+    # torch 1.13 learnt to load tensors and plain values only; an older one unpickles any object,
+    # so there, load only files that you trust.
+    known = "weights_only" in inspect.signature(torch.load).parameters
+    return {"weights_only": True} if known else {}

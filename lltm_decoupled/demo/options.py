@@ -1,0 +1,105 @@
+"""The demo's options, and how they meet what a checkpoint or the machine brings."""
+
+import argparse
+import math
+
+import torch
+
+import lltm_decoupled
+
+from ..cli import UserError
+
+# Without --steps or --seconds, a training ends at whichever comes first.
+STEP_LIMIT = 1600
+TIME_LIMIT = 50.0  # seconds, for slow machines
+
+DEFAULTS = {"hidden": 256, "batch": 32, "window": 16, "lr": 0.01}
+
+
+def add_arguments(parser):
+    """Add the demo's options to an argparse parser."""
+    add = parser.add_argument_group("text").add_argument
+    add("--text", metavar="FILE", help="text to learn (default: the manual in every Python)")
+    add("--encoding", default="utf-8", help="encoding of FILE (default: %(default)s)")
+
+    add = parser.add_argument_group(
+        "training", "Where --load is given, the defaults are the checkpoint's."
+    ).add_argument
+    limits = f"default: {STEP_LIMIT}, or what {TIME_LIMIT:g} seconds allow"
+    add("--steps", type=_at_least(0), metavar="N", help=f"updates to make, maybe 0 ({limits})")
+    add("--seconds", type=_positive, metavar="S", help="end the training after this time")
+    add("--device", help="cpu, cuda, cuda:1, ... (default: a GPU where there is one)")
+    for name, meaning in (
+        ("hidden", "state size of the cell"),
+        ("batch", "pieces of text that are read in parallel"),
+        ("window", "characters to backpropagate through"),
+    ):
+        meaning += f" (default: {DEFAULTS[name]})"
+        add(f"--{name}", type=_at_least(1), metavar="N", help=meaning)
+    add("--lr", type=_positive, help=f"first learning rate (default: {DEFAULTS['lr']})")
+    # One by default: a cell's matrices are too small to share out, all the more on a busy machine,
+    # and the number of cores then has no say in the result.
+    threads = "CPU threads (default: %(default)s)"
+    add("--threads", type=_at_least(1), default=1, metavar="N", help=threads)
+    add("--seed", type=_at_least(0), default=0, metavar="N", help="(default: %(default)s)")
+
+    add = parser.add_argument_group("result").add_argument
+    length = "characters to write at the end (default: %(default)s)"
+    add("--sample", type=_at_least(0), default=400, metavar="N", help=length)
+    add("--save", metavar="FILE", help="write a checkpoint after the training")
+    add("--load", metavar="FILE", help="go on from a checkpoint")
+
+
+def pick_settings(args, stored):
+    """Return the dict of sizes and learning rate: the user's, else the checkpoint's, else ours.
+
+    Raises UserError where the user asks for another state size than that of the checkpoint.
+    """
+    settings = dict(DEFAULTS, **(stored["settings"] if stored else {}))
+    if stored and args.hidden not in (None, settings["hidden"]):
+        raise UserError(
+            f"{args.load} holds a model with --hidden {settings['hidden']}, not {args.hidden}"
+        )
+    chosen = {name: getattr(args, name) for name in DEFAULTS}
+    settings.update({name: value for name, value in chosen.items() if value is not None})
+    return settings
+
+
+def pick_device(name=None):
+    """Return a torch.device that works: the named one, else a GPU that this build can use.
+
+    Raises UserError for a device that is unknown, absent, or without kernels in this build.
+    """
+    has_kernels = lltm_decoupled.build_info()["cuda"]
+    if name is None:
+        return torch.device("cuda" if has_kernels and torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()
+    except Exception as error:  # its type depends on the device and on torch's version
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"cannot use device {name!r}: {reason}") from None
+    if device.type == "cuda" and not has_kernels:
+        raise UserError(f"cannot use device {name!r}: this build of lltm_decoupled has no CUDA")
+    return device
+
+
+def _at_least(least):
+    def number(text):
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+        return value
+
+    number.__name__ = "whole number"  # argparse: invalid whole number value: 'x'
+    return number
+
+
+def _positive(text):
+    value = float(text)
+    if not (value > 0 and math.isfinite(value)):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+_positive.__name__ = "number"

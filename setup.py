@@ -1,0 +1,57 @@
+"""Builds `lltm_decoupled._C`. What is built and why: build_support/plan.py."""
+
+import os
+import sys
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+from build_support import plan, probe
+
+ROOT = os.path.dirname(os.path.abspath(__file__))
+EXTENSION = "lltm_decoupled._C"
+# What the caller may have said on the command line or through an editable install.
+OPTIONS = ("build_lib", "inplace", "debug", "verbose", "parallel", "compiler", "editable_mode")
+
+
+class BuildWithTorch(build_ext):
+    """Hands over to torch's BuildExtension, and imports torch only then: metadata needs none."""
+
+    def run(self):
+        try:
+            todo = plan.plan(**probe.gather(os.environ, self.distribution.get_version()))
+            os.environ.update(todo.environment)
+            cpp_extension = probe.import_cpp_extension()
+        except plan.BuildError as error:
+            raise SystemExit(f"{plan.NAME}: error: {error}") from error
+        print(*todo.messages, todo.decision, sep="\n", flush=True)
+
+        make = cpp_extension.CUDAExtension if todo.with_cuda else cpp_extension.CppExtension
+        extension = make(
+            EXTENSION,
+            todo.sources,
+            # absolute, as ninja runs in the object folder; sources stay relative and short
+            include_dirs=[os.path.join(ROOT, folder) for folder in todo.include_dirs],
+            library_dirs=todo.library_dirs,
+            define_macros=todo.define_macros,
+            extra_compile_args=todo.extra_compile_args,
+        )
+        self.distribution.ext_modules = [extension]
+        command = cpp_extension.BuildExtension(self.distribution)
+        for option in OPTIONS:
+            if hasattr(self, option):
+                setattr(command, option, getattr(self, option))
+        # An editable install is given a new temporary folder each time; a lasting one lets ninja
+        # recompile only what changed.
+        lasting = "build" if getattr(self, "editable_mode", False) else self.build_temp
+        command.build_temp = os.path.join(lasting, f"{sys.implementation.cache_tag}-{todo.flavour}")
+        command.ensure_finalized()
+        command.run()
+
+
+setup(
+    license="BSD-3-Clause",
+    # Names every source, so that the sdist holds the CUDA files too; run() chooses among them.
+    ext_modules=[Extension(EXTENSION, [*plan.HOST_SOURCES, *plan.CUDA_SOURCES], language="c++")],
+    cmdclass={"build_ext": BuildWithTorch},
+)

@@ -1,0 +1,117 @@
+"""The device matrix: every public op runs over TARGETS and is held to the float64 CPU reference.
+
+`LLTM_REQUIRE_CUDA=1` turns a missing GPU (or a binary without CUDA) from a skip into a failure.
+"""
+
+import os
+from typing import NamedTuple
+
+import pytest
+import torch
+
+
+class Target(NamedTuple):
+    device: str
+    dtype: torch.dtype
+    rtol: float  # both against the float64 CPU reference, for values of size about one
+    atol: float
+
+    def __str__(self):
+        return "{}-{}".format(self.device, str(self.dtype).replace("torch.", ""))
+
+
+DEVICES = (
+    "cpu",
+    "cuda:0",
+    "cuda:1",  # not the current device: catches a missing device guard
+)
+
+# dtype -> (rtol, atol). A cell is two matrix products with a few dozen roundings between them.
+# float64: machine epsilon 2.2e-16; 1e-12 leaves a factor 4500, and no float step survives it.
+# float32: machine epsilon 1.2e-7; rtol 1e-5 is 84 roundings. Where a sum cancels only the absolute
+# error counts: sums of up to 100 terms that come to about one are within 2e-6 of the exact value.
+# helpers.assert_same_results says what longer sums add.
+TOLERANCES = {
+    torch.float64: (1e-12, 1e-12),
+    torch.float32: (1e-5, 2e-6),
+}
+
+TARGETS = [
+    Target(device, dtype, *tolerance)
+    for device in DEVICES
+    for dtype, tolerance in TOLERANCES.items()
+]
+
+
+def why_missing(device):
+    """None if tests can run on `device`, else the reason."""
+    if device == "cpu":
+        return None
+    if not torch.cuda.is_available():
+        return "no CUDA GPU is visible to torch " + torch.__version__
+    import lltm_decoupled  # here, so that tests of the core alone do not need the package
+
+    if not lltm_decoupled.build_info()["cuda"]:
+        return "lltm_decoupled was built without CUDA"
+    index, count = torch.device(device).index, torch.cuda.device_count()
+    return None if index < count else f"needs GPU {index}, there are {count}"
+
+
+def require_device(device):
+    """Skip the running test, saying why, or fail it if LLTM_REQUIRE_CUDA promises a GPU."""
+    reason = why_missing(device)
+    if reason is None:
+        return
+    # One GPU keeps the promise: a second one is never required.
+    if os.environ.get("LLTM_REQUIRE_CUDA") == "1" and why_missing("cuda:0"):
+        pytest.fail("LLTM_REQUIRE_CUDA=1, but " + reason)
+    pytest.skip(reason)
+
+
+def usable(target):
+    """Yield an available target, and see that the test left the current device alone."""
+    require_device(target.device)
+    yield target
+    if target.device != "cpu":
+        assert torch.cuda.current_device() == 0, "the current device was changed"
+
+
+@pytest.fixture(params=TARGETS, ids=str)
+def target(request):
+    yield from usable(request.param)
+
+
+@pytest.fixture(params=[t for t in TARGETS if t.dtype == torch.float64], ids=str)
+def float64_target(request):
+    """For gradcheck and whatever else is meaningful in float64 only."""
+    yield from usable(request.param)
+
+
+@pytest.fixture(params=[t for t in TARGETS if t.device == "cuda:0"], ids=str)
+def cuda_target(request):
+    yield from usable(request.param)
+
+
+@pytest.fixture(params=[t for t in TARGETS if t.device == "cuda:1"], ids=str)
+def second_gpu_target(request):
+    yield from usable(request.param)
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(20)
+
+
+@pytest.fixture(autouse=True)
+def no_tf32():
+    """TF32 keeps 10 bits of a float32 product, and torch 1.11 has it on; off for every test."""
+    matmul = torch.backends.cuda.matmul
+    if hasattr(torch, "set_float32_matmul_precision"):
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+        yield
+        torch.set_float32_matmul_precision(before)
+    else:
+        before, matmul.allow_tf32 = matmul.allow_tf32, False
+        yield
+        matmul.allow_tf32 = before

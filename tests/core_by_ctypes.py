@@ -1,0 +1,94 @@
+"""Calls the core's host library through its C ABI and compares it with the formula in plain Python.
+
+core_by_ctypes.py LIBRARY float|double TOLERANCE     run by test_core_alone.py
+"""
+
+import ctypes
+import math
+import random
+import sys
+
+BATCH, STATE = 5, 37  # not a multiple of any vector width
+GATES = 3 * STATE
+
+
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+
+def elu(x):
+    return x if x > 0 else math.expm1(x)
+
+
+def forward(a_input, a_output, a_cell, old_cell):
+    new_cell = old_cell + elu(a_cell) * sigmoid(a_input)
+    return {
+        "new_h": math.tanh(new_cell) * sigmoid(a_output),
+        "new_cell": new_cell,
+        "input_gate": sigmoid(a_input),
+        "output_gate": sigmoid(a_output),
+        "candidate_cell": elu(a_cell),
+    }
+
+
+def backward(a_input, a_output, a_cell, new_cell, grad_h, grad_cell):
+    i, o, t = sigmoid(a_input), sigmoid(a_output), math.tanh(new_cell)
+    d_cell = grad_h * o * (1 - t * t) + grad_cell
+    slope = 1.0 if a_cell > 0 else math.exp(a_cell)
+    d_gates = (d_cell * elu(a_cell) * i * (1 - i), grad_h * t * o * (1 - o), d_cell * i * slope)
+    return d_gates, d_cell
+
+
+def main(path, name, tolerance):
+    real = {"float": ctypes.c_float, "double": ctypes.c_double}[name]
+    library = ctypes.CDLL(path)
+    pick = random.Random(0)
+
+    def array(size, scale=3.0):
+        return (real * size)(*(pick.uniform(-scale, scale) for _ in range(size)))
+
+    def call(operation, *pointers):
+        function = getattr(library, f"lltm_cell_{operation}_cpu_{name}")
+        function.restype = ctypes.c_int32
+        function.argtypes = [ctypes.c_int64] * 2 + [ctypes.c_void_p] * (len(pointers) + 1)
+        return function(BATCH, STATE, *pointers, None)
+
+    def check(what, got, expected):
+        scale = max(1.0, abs(expected))
+        assert abs(got - expected) <= tolerance * scale, f"{what}: {got}, expected {expected}"
+
+    gates, bias, old_cell = array(BATCH * GATES), array(GATES, 0.5), array(BATCH * STATE)
+    grad_h, grad_cell = array(BATCH * STATE), array(BATCH * STATE)
+    outputs = {key: array(BATCH * STATE) for key in forward(0, 0, 0, 0)}
+    d_gates, d_old_cell = array(BATCH * GATES), array(BATCH * STATE)
+    new_cell = outputs["new_cell"]
+
+    for used in (bias, None):
+        assert call("forward", gates, used, old_cell, *outputs.values()) == 0
+        assert call("backward", grad_h, grad_cell, gates, used, new_cell, d_gates, d_old_cell) == 0
+        for row in range(BATCH):
+            for unit in range(STATE):
+                at = row * STATE + unit
+                columns = [gate * STATE + unit for gate in range(3)]
+                a = [gates[row * GATES + c] + (used[c] if used else 0) for c in columns]
+                for key, expected in forward(*a, old_cell[at]).items():
+                    check(key, outputs[key][at], expected)
+                wanted, d_cell = backward(*a, new_cell[at], grad_h[at], grad_cell[at])
+                check("d_old_cell", d_old_cell[at], d_cell)
+                for column, expected in zip(columns, wanted):
+                    check("d_gates", d_gates[row * GATES + column], expected)
+
+    # Saved gates are optional, a missing gradient is zero, a bad argument is named by its number.
+    nothing = (None, None, None)
+    before = list(outputs["new_h"])
+    assert call("forward", gates, None, old_cell, outputs["new_h"], new_cell, *nothing) == 0
+    assert list(outputs["new_h"]) == before
+    assert call("backward", None, None, gates, None, new_cell, d_gates, d_old_cell) == 0
+    assert set(d_gates) == set(d_old_cell) == {0.0}
+    assert call("forward", None, None, old_cell, outputs["new_h"], new_cell, *nothing) == -3
+    assert "torch" not in sys.modules
+    print("agrees")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]))

@@ -1,0 +1,106 @@
+"""The command line: commands, the report, and one line with exit code 2 for a user's mistake."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import lltm_decoupled
+from lltm_decoupled import cli, info
+
+
+def fails(capsys, *arguments):
+    """Run a command that must end with exit code 2; return the one line on stderr."""
+    try:
+        code = cli.main([str(argument) for argument in arguments])
+    except SystemExit as ended:  # how argparse ends
+        code = ended.code
+    line = capsys.readouterr().err
+    assert code == 2
+    assert line.count("\n") == 1 and line.endswith("\n"), line
+    assert line.startswith("python -m lltm_decoupled") and ": error: " in line
+    return line
+
+
+def test_info_as_text(capsys):
+    assert cli.main(["info"]) == 0
+    text = capsys.readouterr().out
+    lines = {line[:16].strip(): line[16:].strip() for line in text.splitlines()}
+    build = lltm_decoupled.build_info()
+    assert lines["lltm decoupled"].split()[-1] == lltm_decoupled.__version__
+    assert lines["cuda"] == ("yes" if build["cuda"] else "no")
+    assert lines["compiler"] == build["compiler"]
+
+
+def test_info_is_aligned():
+    facts = {"one": {"a": 1, "long_name": None}, "two": {"b": [], "c": ["x", "y"], "d": True}}
+    assert info.as_text(facts).splitlines() == [
+        "one",
+        "  a          1",
+        "  long name  none",
+        "two",
+        "  b          none",
+        "  c          x, y",
+        "  d          yes",
+    ]
+
+
+def test_info_as_json(capsys):
+    assert cli.main(["info", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["environment"]["torch"] == torch.__version__
+    assert facts["environment"]["torch_cuda"] == torch.version.cuda
+    assert len(facts["environment"]["gpus"]) == torch.cuda.device_count()
+    assert set(facts["build"]) == set(lltm_decoupled.build_info())
+
+
+def test_python_minus_m():
+    command = [sys.executable, "-m", "lltm_decoupled", "info", "--json"]
+    assert json.loads(subprocess.check_output(command))["build"]
+
+
+def test_no_command(capsys):
+    assert "command" in fails(capsys)
+
+
+def test_unknown_command(capsys):
+    assert "'fly'" in fails(capsys, "fly")
+
+
+def test_unknown_option(capsys):
+    assert "--fly" in fails(capsys, "info", "--fly")
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help(capsys, command):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([command, "--help"])
+    assert ended.value.code == 0
+    assert command in capsys.readouterr().out
+
+
+def test_an_error_of_many_lines_is_shown_in_one(capsys, monkeypatch):
+    def run(args):
+        raise cli.UserError("first\n  second")
+
+    monkeypatch.setattr(info, "run", run)
+    assert fails(capsys, "info") == "python -m lltm_decoupled info: error: first second\n"
+
+
+def test_ctrl_c_has_no_traceback(capsys, monkeypatch):
+    def run(args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(info, "run", run)
+    assert cli.main(["info"]) == cli.INTERRUPTED
+    assert capsys.readouterr().err == "python -m lltm_decoupled info: interrupted\n"
+
+
+def test_a_closed_pipe_has_no_traceback():
+    command = [sys.executable, "-m", "lltm_decoupled", "info"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()  # long before torch is imported and the first line is written
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

@@ -1,0 +1,160 @@
+"""The core built, linked and called without torch: by g++, by nvcc, and by a bare Python."""
+
+import os
+import re
+import sys
+
+import pytest
+from repository import ROOT, files, read, run, tool
+
+from build_support.probe import find_toolkit
+
+HOST = files("cuda_core", suffixes=(".cpp",))
+CUDA = files("cuda_core", suffixes=(".cu",))
+CORE = ROOT / "cuda_core"
+# What torch's BuildExtension always says to nvcc.
+TORCH_NVCC_DEFINES = [
+    f"-D__CUDA_NO_{what}__"
+    for what in ("HALF_OPERATORS", "HALF_CONVERSIONS", "BFLOAT16_CONVERSIONS", "HALF2_OPERATORS")
+]
+needs_elf = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="links and reads ELF files"
+)
+
+
+def need(name):
+    return tool(name) or pytest.skip(f"no {name} on PATH")
+
+
+@pytest.fixture(scope="module")
+def nvcc():
+    toolkit, searched = find_toolkit(dict(os.environ))
+    if toolkit is None:
+        pytest.skip(f"no nvcc in {searched}")
+    return toolkit.nvcc
+
+
+def compile_all(compiler, sources, folder, *flags):
+    objects = []
+    for source in sources:
+        objects.append(folder / (source.replace("/", "-") + ".o"))
+        status, output = run(compiler, *flags, "-I", CORE, "-c", ROOT / source, "-o", objects[-1])
+        assert status == 0, output
+    return objects
+
+
+@pytest.fixture(scope="module")
+def host_objects(tmp_path_factory):
+    flags = ("-std=c++14", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror")
+    return compile_all(need("g++"), HOST, tmp_path_factory.mktemp("host"), *flags)
+
+
+@pytest.fixture(scope="module")
+def cuda_objects(tmp_path_factory, nvcc):
+    """As C++14, without torch's include path; -arch by nvcc's default."""
+    folder = tmp_path_factory.mktemp("cuda")
+    return compile_all(nvcc, CUDA, folder, "-std=c++14", "-Xcompiler", "-fPIC", *TORCH_NVCC_DEFINES)
+
+
+@pytest.fixture(scope="module")
+def host_library(host_objects, tmp_path_factory):
+    library = tmp_path_factory.mktemp("library") / "liblltm_host.so"
+    # -z defs: nothing may be left for somebody else to define
+    status, output = run(need("g++"), "-shared", "-Wl,-z,defs", *host_objects, "-o", library)
+    assert status == 0, output
+    return library
+
+
+def symbols(path, *options):
+    status, output = run(need("nm"), *options, path)
+    assert status == 0, output
+    return {line.split()[-1].split("@")[0] for line in output.splitlines() if line.strip()}
+
+
+def declared(device):
+    """The function names of lltm.h for one device, from the preprocessor."""
+    status, output = run(need("gcc"), "-E", "-P", "-x", "c", CORE / "lltm.h")
+    assert status == 0, output
+    names = set(re.findall(r"\b(lltm_\w+)\s*\(", output))
+    cuda = {name for name in names if "_cuda" in name}
+    return cuda if device == "cuda" else names - cuda
+
+
+def test_header_declares_both_devices_alike():
+    def names(device):
+        return {name.replace(device, "") for name in declared(device) if name.count("_") > 2}
+
+    assert names("cpu") == names("cuda") and len(names("cpu")) >= 4
+
+
+def check_exports(names, device):
+    """C names: exactly the header's. C++ names: the core's own namespace, shared by its files."""
+    assert {name for name in names if name.startswith("lltm_")} == declared(device)
+    cxx = {name for name in names if name.startswith("_Z")}
+    known = ("_ZN4lltm", "_ZNK4lltm", "_ZN4dim3")  # dim3: the constructors of CUDA's own header
+    assert [name for name in cxx if not name.startswith(known)] == []
+
+
+@needs_elf
+def test_host_library_exports_the_header(host_library):
+    check_exports(symbols(host_library, "-D", "--defined-only"), "cpu")
+
+
+@needs_elf
+def test_cuda_objects_export_the_header(cuda_objects):
+    names = set()
+    for path in cuda_objects:
+        names |= symbols(path, "--extern-only", "--defined-only")
+    check_exports(names, "cuda")
+
+
+# A C++ library, torch, Python, cuBLAS. (Not __gxx_personality_v0: `noexcept` alone needs it.)
+FOREIGN = re.compile(r"\b(std|c10|at|torch|pybind11)::|__cxa_throw|\bcublas|\bPy[A-Z_]")
+
+
+def foreign(paths):
+    """The undefined symbols that the core must not have, with their C++ names spelled out."""
+    found = []
+    for path in paths:
+        status, output = run(need("nm"), "-u", "-C", path)
+        assert status == 0, output
+        found += [line.strip() for line in output.splitlines() if FOREIGN.search(line)]
+    return found
+
+
+@needs_elf
+def test_host_objects_need_no_cxx_library(host_objects):
+    assert foreign(host_objects) == []
+
+
+@needs_elf
+def test_cuda_objects_need_no_cxx_library(cuda_objects):
+    assert foreign(cuda_objects) == []
+
+
+@needs_elf
+def test_foreign_symbols_are_seen(tmp_path):
+    source, compiled = tmp_path / "foreign.cpp", tmp_path / "foreign.o"
+    source.write_text(
+        "#include <string>\nnamespace c10 { void guard(); }\n"
+        "std::string f(int n) { c10::guard(); if (n) throw 1; return std::to_string(n); }\n",
+        encoding="utf-8",
+    )
+    status, output = run(need("g++"), "-c", source, "-o", compiled)
+    assert status == 0, output
+    seen = " ".join(foreign([compiled]))
+    assert "c10::guard" in seen and "__cxa_throw" in seen and "std::" in seen
+
+
+@needs_elf
+@pytest.mark.parametrize("dtype, tolerance", [("float", 2e-6), ("double", 1e-14)])
+def test_host_library_computes_the_cell(host_library, dtype, tolerance):
+    """In a Python without site-packages: the core works where torch does not even exist."""
+    script = ROOT / "tests" / "core_by_ctypes.py"
+    status, output = run(sys.executable, "-I", "-S", script, host_library, dtype, tolerance)
+    assert status == 0, output
+    assert output.strip() == "agrees"
+
+
+def test_the_script_is_torch_free():
+    assert "import torch" not in read("tests/core_by_ctypes.py")

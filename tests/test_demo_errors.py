@@ -1,0 +1,165 @@
+"""What a user can do wrong with the demo: one line, exit code 2, and nothing is lost."""
+
+import os
+import re
+
+import pytest
+import torch
+from test_cli import fails
+
+from lltm_decoupled import cli
+from lltm_decoupled.demo import checkpoint, options
+
+SIZES = ["--hidden", "16", "--batch", "4", "--window", "8", "--device", "cpu"]
+STORY = "The quick brown fox jumps over the lazy dog, and the dog sleeps on.\n" * 30
+LATIN_1 = "Stra\u00dfe ".encode("latin-1") * 200
+
+
+@pytest.fixture
+def story(tmp_path):
+    path = tmp_path / "story.txt"
+    path.write_text(STORY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def saved(story, tmp_path, capsys):
+    """A checkpoint of one step on the story."""
+    path = tmp_path / "saved.pt"
+    arguments = ["demo", "--text", str(story), "--steps", "1", "--save", str(path), *SIZES]
+    assert cli.main(arguments) == 0
+    capsys.readouterr()
+    return path
+
+
+@pytest.mark.parametrize(
+    "contents, words",
+    [
+        (None, "cannot read"),
+        (b"", "too short: 0 characters"),
+        (b"a short text", "too short"),
+        (LATIN_1, "not utf-8 text"),
+    ],
+    ids=["missing", "empty", "short", "undecodable"],
+)
+def test_bad_text(tmp_path, capsys, contents, words):
+    path = tmp_path / "text.txt"
+    if contents is not None:
+        path.write_bytes(contents)
+    assert words in fails(capsys, "demo", "--text", path, *SIZES)
+
+
+def test_another_encoding(tmp_path, capsys):
+    path = tmp_path / "text.txt"
+    path.write_bytes(LATIN_1)
+    arguments = ["demo", "--text", str(path), "--steps", "1", *SIZES, "--encoding"]
+    assert cli.main([*arguments, "latin-1"]) == 0
+    assert "unknown encoding 'klingon'" in fails(capsys, *arguments, "klingon")
+
+
+def test_the_shortest_text_works(tmp_path, capsys):
+    path = tmp_path / "text.txt"
+    arguments = ["demo", "--text", str(path), "--steps", "2", *SIZES]
+    path.write_text("ab", encoding="utf-8")
+    needed = int(re.search(r"needs (\d+)", fails(capsys, *arguments)).group(1))
+    path.write_text("a" * (needed - 1), encoding="utf-8")
+    fails(capsys, *arguments)
+    path.write_text("a" * needed, encoding="utf-8")
+    assert cli.main(arguments) == 0
+
+
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        ("--hidden", "0"),
+        ("--batch", "-1"),
+        ("--window", "0"),
+        ("--window", "2.5"),
+        ("--steps", "-1"),
+        ("--sample", "many"),
+        ("--seconds", "0"),
+        ("--seconds", "nan"),
+        ("--lr", "-1"),
+        ("--lr", "inf"),
+        ("--threads", "0"),
+    ],
+)
+def test_bad_numbers(capsys, option, value):
+    line = fails(capsys, "demo", option, value)
+    assert option in line and value in line
+
+
+@pytest.mark.parametrize("name", ["abacus", "cuda:99", "meta"])
+def test_bad_devices(capsys, name):
+    assert f"cannot use device {name!r}: " in fails(capsys, "demo", "--device", name)
+
+
+def test_cuda_without_kernels(capsys, monkeypatch):
+    monkeypatch.setattr(options.lltm_decoupled, "build_info", lambda: {"cuda": False})
+    monkeypatch.setattr(torch, "zeros", lambda *size, device: torch.ones(1))
+    assert "has no CUDA" in fails(capsys, "demo", "--device", "cuda")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert options.pick_device().type == "cpu"
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [None, b"", b"hello", {"a": 1}, [1], {"format": "other"}, {"format": checkpoint.FORMAT}],
+    ids=["missing", "empty", "text", "dict", "list", "other format", "part"],
+)
+def test_bad_checkpoints(story, tmp_path, capsys, contents):
+    path = tmp_path / "a.pt"
+    if isinstance(contents, bytes):
+        path.write_bytes(contents)
+    elif contents is not None:
+        torch.save(contents, str(path))
+    assert str(path) in fails(capsys, "demo", "--text", story, "--load", path, *SIZES)
+
+
+def test_a_truncated_checkpoint(story, saved, capsys):
+    saved.write_bytes(saved.read_bytes()[:1000])
+    assert "is no checkpoint" in fails(capsys, "demo", "--text", story, "--load", saved)
+
+
+def test_a_checkpoint_of_another_size(story, saved, capsys):
+    line = fails(capsys, "demo", "--text", story, "--load", saved, "--hidden", 17)
+    assert "--hidden 16, not 17" in line
+
+
+def test_a_checkpoint_whose_weights_do_not_fit(story, saved, capsys):
+    contents = checkpoint.load(str(saved))
+    contents["settings"]["hidden"] = 17
+    torch.save(contents, str(saved))
+    assert "does not fit" in fails(capsys, "demo", "--text", story, "--load", saved)
+
+
+def test_a_checkpoint_of_another_alphabet(story, saved, capsys):
+    story.write_text(STORY + "\u00e6", encoding="utf-8")
+    assert "'\u00e6'" in fails(capsys, "demo", "--text", story, "--load", saved)
+
+
+def test_a_place_that_cannot_be_saved_to_is_told_before_training(story, tmp_path, capsys):
+    for place in (tmp_path / "nowhere" / "a.pt", tmp_path):
+        line = fails(capsys, "demo", "--text", story, "--seconds", 1e6, "--save", place)
+        assert "cannot save" in line
+
+
+def test_a_failed_save_leaves_the_old_checkpoint(story, saved, monkeypatch, capsys):
+    def full(contents, file):
+        file.write(b"half")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(torch, "save", full)
+    before, files = saved.read_bytes(), sorted(os.listdir(str(saved.parent)))
+    line = fails(capsys, "demo", "--text", story, "--steps", 1, "--load", saved, "--save", saved)
+    assert "No space left on device" in line
+    assert saved.read_bytes() == before
+    assert sorted(os.listdir(str(saved.parent))) == files
+
+
+def test_a_diverged_training_is_not_saved(story, saved, capsys):
+    before = saved.read_bytes()
+    arguments = ["demo", "--text", story, "--steps", 5, "--lr", 1e30, *SIZES]
+    line = fails(capsys, *arguments, "--save", saved)
+    assert "diverged" in line and "--lr" in line
+    assert saved.read_bytes() == before
