@@ -54,6 +54,7 @@ class CellFunction : public torch::autograd::Function<CellFunction> {
     } else {
       static const auto op =
           find_operator<decltype(cell_backward)>("lltm_decoupled::_cell_backward");
+      at::AutoDispatchBelowADInplaceOrView below_autograd;
       gradients = op.call(optional(grad_h), optional(grad_cell), saved[0], saved[1], bias, saved[3],
                           saved[4], saved[5], mask);
     }
@@ -71,9 +72,18 @@ class CellFunction : public torch::autograd::Function<CellFunction> {
     GradientMask mask;
     size_t edge = 0;
     for (size_t i = 0; i < mask.size(); ++i) {
-      mask[i] = (i != 2 || has_bias) && ctx->needs_input_grad(edge++);
+      mask[i] = (i != 2 || has_bias) && wants_edge(ctx, edge++);
     }
     return mask;
+  }
+
+  // torch 1 does not tell: all gradients are computed, and autograd drops what nobody wants.
+  static bool wants_edge(AutogradContext* ctx, size_t edge) {
+#if TORCH_VERSION_MAJOR >= 2
+    return ctx->needs_input_grad(edge);
+#else
+    return true;
+#endif
   }
 };
 

@@ -27,7 +27,7 @@ class LLTMBase(nn.Module):
     Raises:
         ValueError: a size is not a positive integer
         RuntimeError: a tensor of the wrong shape, dtype or device; the message names it
-        TypeError: state is not a pair of tensors
+        TypeError: input is not a tensor, or state is not a pair of tensors
     """
 
     def __init__(self, input_features, state_size, bias=True, device=None, dtype=None):
@@ -54,6 +54,8 @@ class LLTMBase(nn.Module):
             nn.init.uniform_(parameter, -bound, bound)
 
     def forward(self, input, state=None):
+        if not isinstance(input, torch.Tensor):
+            raise TypeError(f"input must be a tensor, got {type(input).__name__}")
         if state is None:
             old_h = old_cell = input.new_zeros(input.shape[:-1] + (self.state_size,))
         else:

@@ -7,7 +7,8 @@ from ._module import LLTMBase
 
 __all__ = ["LLTM", "LLTMFunction", "lltm_cell"]
 
-_cell = torch.ops.lltm_decoupled.cell.default
+# The one overload, found once: torch before 1.12 has no names for overloads.
+_cell = getattr(torch.ops.lltm_decoupled.cell, "default", torch.ops.lltm_decoupled.cell)
 
 
 def lltm_cell(input, weights, bias, old_h, old_cell):

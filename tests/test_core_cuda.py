@@ -1,0 +1,103 @@
+"""The core's CUDA functions through their C ABI: raw device pointers in, statuses out.
+
+Every input is copied from the host, so that under `compute-sanitizer --tool initcheck
+--kernel-name kernel_substring=lltm` whatever is reported is a fault of these kernels.
+"""
+
+import ctypes
+
+import pytest
+import torch
+from conftest import require_device
+
+from lltm_decoupled import _C, reference
+
+CTYPES = {torch.float32: "float", torch.float64: "double"}
+FORWARD_OUTPUTS = ("new_h", "new_cell", "input_gate", "output_gate", "candidate_cell")
+
+
+@pytest.fixture(params=CTYPES, ids=str)
+def dtype(request):
+    require_device("cuda:0")
+    return request.param
+
+
+def core(operation, dtype):
+    library = ctypes.CDLL(_C.__file__)
+    name = f"lltm_cell_{operation}_cuda_{CTYPES[dtype]}"
+    if not hasattr(library, name):
+        pytest.skip("this platform's extension modules export only their init function")
+    function = getattr(library, name)
+    function.restype = ctypes.c_int32
+
+    def call(batch_size, state_size, *tensors):
+        pointers = [None if t is None else ctypes.c_void_p(t.data_ptr()) for t in tensors]
+        sizes = (ctypes.c_int64(batch_size), ctypes.c_int64(state_size))
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        return function(*sizes, *pointers, stream)
+
+    return call
+
+
+def from_host(dtype, *shape):
+    return torch.randn(*shape, dtype=torch.float64).to(dtype).cuda()
+
+
+def poisoned(dtype, *shape):
+    return torch.full(shape, float("nan"), dtype=dtype).cuda()
+
+
+def exact(tensor):
+    return tensor.cpu().double()
+
+
+@pytest.mark.parametrize("has_bias", (True, False))
+@pytest.mark.parametrize("saves_gates", (True, False))
+def test_forward_and_backward(dtype, has_bias, saves_gates):
+    B, H = 7, 33
+    gates, old_cell = from_host(dtype, B, 3 * H), from_host(dtype, B, H)
+    bias = from_host(dtype, 3 * H) if has_bias else None
+    outputs = [poisoned(dtype, B, H) for _ in FORWARD_OUTPUTS]
+    passed = outputs if saves_gates else outputs[:2] + [None] * 3
+    assert core("forward", dtype)(B, H, gates, bias, old_cell, *passed) == 0
+
+    sums = exact(gates) + (exact(bias) if has_bias else 0)
+    sums.requires_grad_()
+    # The reference cell with the sums as its input and weights that pass them through.
+    weights = torch.cat([torch.zeros(3 * H, H), torch.eye(3 * H)], 1).double()
+    cell = exact(old_cell).requires_grad_()
+    new_h, new_cell = reference.lltm_cell(sums, weights, None, torch.zeros(B, H).double(), cell)
+    input_gate, output_gate, candidate = sums.chunk(3, 1)
+    expected = (new_h, new_cell, input_gate.sigmoid(), output_gate.sigmoid())
+    expected += (torch.nn.functional.elu(candidate),)
+    tolerance = {"rtol": 1e-5, "atol": 1e-6} if dtype == torch.float32 else {"rtol": 1e-13}
+    tolerance.setdefault("atol", 1e-14)
+    for got, want in list(zip(outputs, expected))[: 5 if saves_gates else 2]:
+        torch.testing.assert_close(exact(got), want.detach(), **tolerance)
+
+    grad_h, grad_cell = from_host(dtype, B, H), from_host(dtype, B, H)
+    d_gates, d_old_cell = poisoned(dtype, B, 3 * H), poisoned(dtype, B, H)
+    for grads in ((grad_h, grad_cell), (grad_h, None), (None, grad_cell)):
+        status = core("backward", dtype)(B, H, *grads, gates, bias, outputs[1], d_gates, d_old_cell)
+        assert status == 0
+        used = [(o, exact(g)) for o, g in zip((new_h, new_cell), grads) if g is not None]
+        used_outputs, used_grads = zip(*used)
+        want = torch.autograd.grad(used_outputs, (sums, cell), used_grads, retain_graph=True)
+        torch.testing.assert_close(exact(d_gates), want[0], **tolerance)
+        torch.testing.assert_close(exact(d_old_cell), want[1], **tolerance)
+
+
+def test_statuses(dtype):
+    forward, backward = core("forward", dtype), core("backward", dtype)
+    some = from_host(dtype, 2, 12)
+    assert forward(-1, 4, *[some] * 8) == -1
+    assert forward(2, -1, *[some] * 8) == -2
+    assert forward(2**40, 2**40, *[some] * 8) == -1  # the byte count would overflow
+    for place, status in ((0, -3), (2, -5), (3, -6), (4, -7)):
+        assert forward(2, 4, *[None if i == place else some for i in range(8)]) == status
+    for place, status in ((2, -5), (4, -7), (5, -8), (6, -9)):
+        assert backward(2, 4, *[None if i == place else some for i in range(7)]) == status
+    for sizes in ((0, 4), (2, 0)):
+        assert forward(*sizes, *[None] * 8) == 0
+        assert backward(*sizes, *[None] * 7) == 0
+    torch.cuda.synchronize()  # nothing was launched, and nothing is wrong
