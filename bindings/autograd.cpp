@@ -1,6 +1,5 @@
 #include "autograd.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/version.h>
 #if TORCH_VERSION_MAJOR >= 2
@@ -8,6 +7,7 @@
 #endif
 
 #include "formula.h"
+#include "operators.h"
 
 namespace lltm_bindings {
 namespace {
@@ -15,13 +15,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
-
-// The operators of library.cpp, looked up once and called through the dispatcher, so that tracing
-// and other modes see them.
-template <typename Signature>
-c10::TypedOperatorHandle<Signature> find_operator(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-}
 
 class CellFunction : public torch::autograd::Function<CellFunction> {
  public:

@@ -35,7 +35,10 @@ at::Tensor dense(const at::Tensor& tensor) {
 // gates = [old_h, input] @ weights^T; the core adds the bias.
 at::Tensor multiply_gates(const at::Tensor& input, const at::Tensor& weights,
                           const at::Tensor& old_h, const CellSizes& sizes) {
-  if (!input.is_cuda()) return at::mm(at::cat({old_h, input}, 1), weights.t());
+  // Half types too take one product on a GPU: a sum of two would be rounded twice.
+  if (!input.is_cuda() || input.element_size() == 2) {
+    return at::mm(at::cat({old_h, input}, 1), weights.t());
+  }
   const int64_t H = sizes.state_size;
   at::Tensor gates = at::mm(input, weights.narrow(1, H, sizes.input_features).t());
   return gates.addmm_(old_h, weights.narrow(1, 0, H).t());
@@ -85,15 +88,15 @@ std::tuple<at::Tensor, at::Tensor> run_cell_forward(const at::Tensor& gates, con
   at::Tensor new_h = at::empty({B, H}, gates.options());
   at::Tensor new_cell = at::empty({B, H}, gates.options());
   with_core(gates, [&](auto core, CUstream_st* stream) {
-    typedef typename decltype(core)::Scalar T;
+    typedef decltype(core) C;
     for_rows(gates, B, H, [&](int64_t row, int64_t rows) {
-      check_status(core.cell_forward(
-                       rows, H, row_pointer<T>(dense_gates, row), row_pointer<T>(dense_bias, 0),
-                       row_pointer<T>(dense_old_cell, row), row_pointer<T>(new_h, row),
-                       row_pointer<T>(new_cell, row), row_pointer<T>(save.input_gate, row),
-                       row_pointer<T>(save.output_gate, row),
-                       row_pointer<T>(save.candidate_cell, row), stream),
-                   "cell_forward");
+      check_status(
+          core.cell_forward(rows, H, C::pointer(dense_gates, row), C::pointer(dense_bias, 0),
+                            C::pointer(dense_old_cell, row), C::pointer(new_h, row),
+                            C::pointer(new_cell, row), C::pointer(save.input_gate, row),
+                            C::pointer(save.output_gate, row), C::pointer(save.candidate_cell, row),
+                            stream),
+          "cell_forward");
     });
   });
   return std::make_tuple(new_h, new_cell);
@@ -114,13 +117,13 @@ std::tuple<at::Tensor, at::Tensor> run_cell_backward(const at::Tensor& grad_h,
   at::Tensor d_gates = at::empty({B, 3 * H}, gates.options());
   at::Tensor d_old_cell = at::empty({B, H}, gates.options());
   with_core(gates, [&](auto core, CUstream_st* stream) {
-    typedef typename decltype(core)::Scalar T;
+    typedef decltype(core) C;
     for_rows(gates, B, H, [&](int64_t row, int64_t rows) {
       check_status(
-          core.cell_backward(rows, H, row_pointer<T>(dense_grad_h, row),
-                             row_pointer<T>(dense_grad_cell, row), row_pointer<T>(dense_gates, row),
-                             row_pointer<T>(dense_bias, 0), row_pointer<T>(dense_new_cell, row),
-                             row_pointer<T>(d_gates, row), row_pointer<T>(d_old_cell, row), stream),
+          core.cell_backward(rows, H, C::pointer(dense_grad_h, row),
+                             C::pointer(dense_grad_cell, row), C::pointer(dense_gates, row),
+                             C::pointer(dense_bias, 0), C::pointer(dense_new_cell, row),
+                             C::pointer(d_gates, row), C::pointer(d_old_cell, row), stream),
           "cell_backward");
     });
   });

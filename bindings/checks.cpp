@@ -3,7 +3,10 @@
 namespace lltm_bindings {
 namespace {
 
-bool is_supported(at::ScalarType dtype) { return dtype == at::kFloat || dtype == at::kDouble; }
+bool is_supported(at::ScalarType dtype) {
+  return dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf ||
+         dtype == at::kBFloat16;
+}
 
 }  // namespace
 
@@ -12,7 +15,7 @@ void check_matrix(const at::Tensor& tensor, const char* name, const char* meanin
   TORCH_CHECK(tensor.layout() == at::kStrided, "lltm_decoupled: expected ", name,
               " to be a dense tensor, got layout ", tensor.layout());
   TORCH_CHECK(is_supported(tensor.scalar_type()), "lltm_decoupled: expected ", name,
-              " of dtype float32 or float64, got ", tensor.scalar_type());
+              " of dtype float32, float64, float16 or bfloat16, got ", tensor.scalar_type());
   TORCH_CHECK(tensor.dim() == 2, "lltm_decoupled: expected ", name, " to have 2 dimensions ",
               meaning, ", got shape ", tensor.sizes());
 }

@@ -51,48 +51,48 @@ struct DeviceScope {
 };
 #endif
 
-// The core's functions for one dtype and device.
+// The core's functions for one of torch's scalar types on one device, and the type in which the
+// core knows the same memory.
 template <typename T>
 struct Core;
 
-template <>
-struct Core<float> {
-  typedef float Scalar;
-  explicit Core(bool is_cuda)
-      : cell_forward(LLTM_CORE(cell_forward, float, is_cuda)),
-        cell_backward(LLTM_CORE(cell_backward, float, is_cuda)) {}
-  decltype(&lltm_cell_forward_cpu_float) cell_forward;
-  decltype(&lltm_cell_backward_cpu_float) cell_backward;
-};
+#define LLTM_DEFINE_CORE(torch_type, core_type, name)                                         \
+  template <>                                                                                 \
+  struct Core<torch_type> {                                                                   \
+    typedef torch_type Scalar;                                                                \
+    typedef core_type Storage;                                                                \
+    explicit Core(bool is_cuda)                                                               \
+        : cell_forward(LLTM_CORE(cell_forward, name, is_cuda)),                               \
+          cell_backward(LLTM_CORE(cell_backward, name, is_cuda)) {}                           \
+    decltype(&lltm_cell_forward_cpu_##name) cell_forward;                                     \
+    decltype(&lltm_cell_backward_cpu_##name) cell_backward;                                   \
+                                                                                              \
+    /* A dense tensor's memory, `rows` rows on; null if undefined. */                         \
+    static Storage* pointer(const at::Tensor& tensor, int64_t rows) {                         \
+      if (!tensor.defined()) return nullptr;                                                  \
+      return reinterpret_cast<Storage*>(tensor.data_ptr<Scalar>()) + rows * tensor.stride(0); \
+    }                                                                                         \
+  };
 
-template <>
-struct Core<double> {
-  typedef double Scalar;
-  explicit Core(bool is_cuda)
-      : cell_forward(LLTM_CORE(cell_forward, double, is_cuda)),
-        cell_backward(LLTM_CORE(cell_backward, double, is_cuda)) {}
-  decltype(&lltm_cell_forward_cpu_double) cell_forward;
-  decltype(&lltm_cell_backward_cpu_double) cell_backward;
-};
+LLTM_DEFINE_CORE(float, float, float)
+LLTM_DEFINE_CORE(double, double, double)
+LLTM_DEFINE_CORE(at::Half, lltm_half, half)
+LLTM_DEFINE_CORE(at::BFloat16, lltm_bfloat16, bfloat16)
+
+#undef LLTM_DEFINE_CORE
 
 // Calls work(core, stream) for the dtype and on the device of `like`.
 template <typename Work>
 void with_core(const at::Tensor& like, const Work& work) {
   const DeviceScope scope(like);
-  AT_DISPATCH_FLOATING_TYPES(like.scalar_type(), "lltm_decoupled",
-                             [&] { work(Core<scalar_t>(like.is_cuda()), scope.stream); });
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, like.scalar_type(), "lltm_decoupled",
+                                  [&] { work(Core<scalar_t>(like.is_cuda()), scope.stream); });
 }
 
 inline void check_status(int32_t status, const char* function) {
   TORCH_CHECK(status <= 0, "lltm_decoupled: ", function, ": CUDA error ", status, ": ",
               cuda_error(status));
   TORCH_CHECK(status == 0, "lltm_decoupled: ", function, ": argument ", -status, " is invalid");
-}
-
-// A dense tensor's memory, moved `rows` rows on; null for an undefined tensor.
-template <typename T>
-T* row_pointer(const at::Tensor& tensor, int64_t rows) {
-  return tensor.defined() ? tensor.data_ptr<T>() + rows * tensor.stride(0) : nullptr;
 }
 
 }  // namespace lltm_bindings

@@ -24,6 +24,11 @@ Gates compute_gates(const at::Tensor& input, const at::Tensor& weights, const at
   return gates;
 }
 
+std::tuple<at::Tensor, at::Tensor> state_of(const Gates& gates, const at::Tensor& old_cell) {
+  const at::Tensor new_cell = old_cell + gates.candidate_cell * gates.input_gate;
+  return std::make_tuple(at::tanh(new_cell) * gates.output_gate, new_cell);
+}
+
 }  // namespace
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward_formula(const at::Tensor& input,
@@ -34,8 +39,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward_formula(const at::Te
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
   check_cell(input, weights, bias_or_none, old_h, old_cell);
   const Gates gates = compute_gates(input, weights, bias_or_none, old_h);
-  const at::Tensor new_cell = old_cell + gates.candidate_cell * gates.input_gate;
-  return std::make_tuple(at::tanh(new_cell) * gates.output_gate, new_cell, gates.without_bias);
+  auto state = state_of(gates, old_cell);
+  return std::make_tuple(std::get<0>(state), std::get<1>(state), gates.without_bias);
 }
 
 std::tuple<at::Tensor, at::Tensor> cell_formula(const at::Tensor& input, const at::Tensor& weights,
@@ -43,6 +48,16 @@ std::tuple<at::Tensor, at::Tensor> cell_formula(const at::Tensor& input, const a
                                                 const at::Tensor& old_cell) {
   auto outputs = cell_forward_formula(input, weights, bias, old_h, old_cell);
   return std::make_tuple(std::get<0>(outputs), std::get<1>(outputs));
+}
+
+std::tuple<at::Tensor, at::Tensor> cell_mixed_formula(const at::Tensor& input,
+                                                      const at::Tensor& weights,
+                                                      const OptionalTensor& bias,
+                                                      const at::Tensor& old_h,
+                                                      const at::Tensor& old_cell) {
+  const at::Tensor bias_or_none = tensor_or_undefined(bias);
+  check_cell(input, weights, bias_or_none, old_h, old_cell.to(input.scalar_type()));
+  return state_of(compute_gates(input, weights, bias_or_none, old_h), old_cell);
 }
 
 CellGradients cell_backward_formula(const OptionalTensor& grad_h, const OptionalTensor& grad_cell,

@@ -1,6 +1,7 @@
 // The operators as PyTorch sees them: schemas, and which function serves which device.
 #include <torch/library.h>
 
+#include "autocast.h"
 #include "autograd.h"
 #include "formula.h"
 
@@ -42,5 +43,9 @@ TORCH_LIBRARY_IMPL(lltm_decoupled, CompositeExplicitAutograd, m) {
 }
 
 TORCH_LIBRARY_IMPL(lltm_decoupled, Autograd, m) { m.impl("cell", cell_autograd); }
+
+TORCH_LIBRARY_IMPL(lltm_decoupled, Autocast, m) { m.impl("cell", cell_autocast_cuda); }
+
+TORCH_LIBRARY_IMPL(lltm_decoupled, AutocastCPU, m) { m.impl("cell", cell_autocast_cpu); }
 
 }  // namespace lltm_bindings

@@ -16,6 +16,7 @@ HOST_SOURCES = (
     "cuda_core/cell_host.cpp",
     "cuda_core/cell_host_avx2.cpp",
     "cuda_core/cell_host_avx512.cpp",
+    "bindings/autocast.cpp",
     "bindings/autograd.cpp",
     "bindings/cell.cpp",
     "bindings/checks.cpp",

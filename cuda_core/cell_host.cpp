@@ -21,8 +21,12 @@ static const HostCell& host_cell() {
 
 static void run(const CellForward<float>& a) { host_cell().forward_float(a); }
 static void run(const CellForward<double>& a) { host_cell().forward_double(a); }
+static void run(const CellForward<lltm_half>& a) { host_cell().forward_half(a); }
+static void run(const CellForward<lltm_bfloat16>& a) { host_cell().forward_bfloat16(a); }
 static void run(const CellBackward<float>& a) { host_cell().backward_float(a); }
 static void run(const CellBackward<double>& a) { host_cell().backward_double(a); }
+static void run(const CellBackward<lltm_half>& a) { host_cell().backward_half(a); }
+static void run(const CellBackward<lltm_bfloat16>& a) { host_cell().backward_bfloat16(a); }
 
 template <typename Arguments>
 int32_t run_checked(const Arguments& a) {
@@ -33,8 +37,12 @@ int32_t run_checked(const Arguments& a) {
 
 template int32_t run_checked(const CellForward<float>&);
 template int32_t run_checked(const CellForward<double>&);
+template int32_t run_checked(const CellForward<lltm_half>&);
+template int32_t run_checked(const CellForward<lltm_bfloat16>&);
 template int32_t run_checked(const CellBackward<float>&);
 template int32_t run_checked(const CellBackward<double>&);
+template int32_t run_checked(const CellBackward<lltm_half>&);
+template int32_t run_checked(const CellBackward<lltm_bfloat16>&);
 
 }  // namespace lltm
 
@@ -59,3 +67,5 @@ template int32_t run_checked(const CellBackward<double>&);
 
 LLTM_DEFINE_CELL_CPU(float, float)
 LLTM_DEFINE_CELL_CPU(double, double)
+LLTM_DEFINE_CELL_CPU(half, lltm_half)
+LLTM_DEFINE_CELL_CPU(bfloat16, lltm_bfloat16)

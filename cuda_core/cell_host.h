@@ -2,6 +2,7 @@
 #ifndef LLTM_CELL_HOST_H_
 #define LLTM_CELL_HOST_H_
 
+#include "lltm.h"
 #include "lltm_cell.h"
 
 // Where one compiler run can target several instruction sets: GCC and Clang on x86-64.
@@ -11,11 +12,16 @@
 
 namespace lltm {
 
+// One function for each pass and storage type.
 struct HostCell {
   void (*forward_float)(const CellForward<float>&);
   void (*forward_double)(const CellForward<double>&);
+  void (*forward_half)(const CellForward<lltm_half>&);
+  void (*forward_bfloat16)(const CellForward<lltm_bfloat16>&);
   void (*backward_float)(const CellBackward<float>&);
   void (*backward_double)(const CellBackward<double>&);
+  void (*backward_half)(const CellBackward<lltm_half>&);
+  void (*backward_bfloat16)(const CellBackward<lltm_bfloat16>&);
 };
 
 extern const HostCell host_cell_baseline;

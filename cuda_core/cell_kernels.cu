@@ -4,6 +4,7 @@
 #include "lltm.h"
 #include "lltm_cell.h"
 #include "lltm_math.h"
+#include "lltm_types.h"
 
 namespace lltm {
 namespace {
@@ -26,48 +27,49 @@ __device__ __forceinline__ int64_t index_stride() {
   return static_cast<int64_t>(gridDim.x) * blockDim.x;
 }
 
-template <typename T>
-__device__ __forceinline__ T add_bias(T gate, const T* bias, int64_t unit) {
-  return bias ? gate + bias[unit] : gate;
+template <typename S>
+__device__ __forceinline__ ComputeType<S> load_gate(const S* gates, const S* bias, int64_t unit) {
+  return bias ? load(gates[unit]) + load(bias[unit]) : load(gates[unit]);
 }
 
-template <typename T>
-__global__ void __launch_bounds__(kThreads) kernel(const CellForward<T> a) {
+template <typename S>
+__global__ void __launch_bounds__(kThreads) kernel(const CellForward<S> a) {
   const int64_t H = a.state_size;
   const int64_t count = a.batch_size * H;
   for (int64_t index = first_index(); index < count; index += index_stride()) {
     const int64_t row = divide(index, H);
     const int64_t j = index - row * H;
-    const T* gates = a.gates + row * 3 * H;
-    const CellState<T> state =
-        cell_forward(add_bias(gates[j], a.bias, j), add_bias(gates[H + j], a.bias, H + j),
-                     add_bias(gates[2 * H + j], a.bias, 2 * H + j), a.old_cell[index]);
-    a.new_h[index] = state.new_h;
-    a.new_cell[index] = state.new_cell;
-    if (a.input_gate) a.input_gate[index] = state.input_gate;
-    if (a.output_gate) a.output_gate[index] = state.output_gate;
-    if (a.candidate_cell) a.candidate_cell[index] = state.candidate_cell;
+    const S* gates = a.gates + row * 3 * H;
+    const CellState<ComputeType<S>> state =
+        cell_forward(load_gate(gates, a.bias, j), load_gate(gates, a.bias, H + j),
+                     load_gate(gates, a.bias, 2 * H + j), load(a.old_cell[index]));
+    store(state.new_h, a.new_h + index);
+    store(state.new_cell, a.new_cell + index);
+    if (a.input_gate) store(state.input_gate, a.input_gate + index);
+    if (a.output_gate) store(state.output_gate, a.output_gate + index);
+    if (a.candidate_cell) store(state.candidate_cell, a.candidate_cell + index);
   }
 }
 
-template <typename T>
-__global__ void __launch_bounds__(kThreads) kernel(const CellBackward<T> a) {
+template <typename S>
+__global__ void __launch_bounds__(kThreads) kernel(const CellBackward<S> a) {
+  typedef ComputeType<S> T;
   const int64_t H = a.state_size;
   const int64_t count = a.batch_size * H;
   for (int64_t index = first_index(); index < count; index += index_stride()) {
     const int64_t row = divide(index, H);
     const int64_t j = index - row * H;
-    const T* gates = a.gates + row * 3 * H;
+    const S* gates = a.gates + row * 3 * H;
     const CellGradient<T> gradient =
-        cell_backward(a.grad_h != nullptr, a.grad_h ? a.grad_h[index] : T(0),
-                      a.grad_cell ? a.grad_cell[index] : T(0), add_bias(gates[j], a.bias, j),
-                      add_bias(gates[H + j], a.bias, H + j),
-                      add_bias(gates[2 * H + j], a.bias, 2 * H + j), a.new_cell[index]);
-    T* d_gates = a.d_gates + row * 3 * H;
-    d_gates[j] = gradient.d_input;
-    d_gates[H + j] = gradient.d_output;
-    d_gates[2 * H + j] = gradient.d_candidate;
-    a.d_old_cell[index] = gradient.d_old_cell;
+        cell_backward(a.grad_h != nullptr, a.grad_h ? load(a.grad_h[index]) : T(0),
+                      a.grad_cell ? load(a.grad_cell[index]) : T(0), load_gate(gates, a.bias, j),
+                      load_gate(gates, a.bias, H + j), load_gate(gates, a.bias, 2 * H + j),
+                      load(a.new_cell[index]));
+    S* d_gates = a.d_gates + row * 3 * H;
+    store(gradient.d_input, d_gates + j);
+    store(gradient.d_output, d_gates + H + j);
+    store(gradient.d_candidate, d_gates + 2 * H + j);
+    store(gradient.d_old_cell, a.d_old_cell + index);
   }
 }
 
@@ -85,8 +87,12 @@ int32_t launch(const Arguments& a, cudaStream_t stream) {
 
 template int32_t launch(const CellForward<float>&, cudaStream_t);
 template int32_t launch(const CellForward<double>&, cudaStream_t);
+template int32_t launch(const CellForward<lltm_half>&, cudaStream_t);
+template int32_t launch(const CellForward<lltm_bfloat16>&, cudaStream_t);
 template int32_t launch(const CellBackward<float>&, cudaStream_t);
 template int32_t launch(const CellBackward<double>&, cudaStream_t);
+template int32_t launch(const CellBackward<lltm_half>&, cudaStream_t);
+template int32_t launch(const CellBackward<lltm_bfloat16>&, cudaStream_t);
 
 }  // namespace lltm
 
@@ -111,6 +117,8 @@ template int32_t launch(const CellBackward<double>&, cudaStream_t);
 
 LLTM_DEFINE_CELL_CUDA(float, float)
 LLTM_DEFINE_CELL_CUDA(double, double)
+LLTM_DEFINE_CELL_CUDA(half, lltm_half)
+LLTM_DEFINE_CELL_CUDA(bfloat16, lltm_bfloat16)
 
 #define LLTM_STRING_(...) #__VA_ARGS__
 #define LLTM_STRING(...) LLTM_STRING_(__VA_ARGS__)

@@ -11,7 +11,8 @@
  * ELU(a_cell) new_cell   = old_cell + candidate_cell * input_gate new_h      = tanh(new_cell) *
  * output_gate
  *
- * Names: lltm_<op>_<cpu|cuda>_<float|double>. CPU and CUDA functions share one signature.
+ * Names: lltm_<op>_<cpu|cuda>_<float|double|half|bfloat16>. CPU and CUDA functions share one
+ * signature. Half types are computed in float and rounded once, when a result is stored.
  *
  * Memory: CUDA functions take device memory of the current device, CPU functions host memory. No
  * function allocates, synchronises, or changes the device. An output overlaps no other argument.
@@ -40,6 +41,14 @@ extern "C" {
 
 /* A cudaStream_t, without CUDA's headers. */
 struct CUstream_st;
+
+/* IEEE binary16, and the upper half of a binary32; as torch's half types lie in memory. */
+typedef struct {
+  uint16_t bits;
+} lltm_half;
+typedef struct {
+  uint16_t bits;
+} lltm_bfloat16;
 
 /* cell_forward: the three saved gate arrays may be null, each on its own.
  * cell_backward: recomputes the activations from `gates` and `bias`. A null incoming gradient
@@ -72,8 +81,12 @@ struct CUstream_st;
 
 LLTM_DECLARE_CELL(cpu, float, float)
 LLTM_DECLARE_CELL(cpu, double, double)
+LLTM_DECLARE_CELL(cpu, half, lltm_half)
+LLTM_DECLARE_CELL(cpu, bfloat16, lltm_bfloat16)
 LLTM_DECLARE_CELL(cuda, float, float)
 LLTM_DECLARE_CELL(cuda, double, double)
+LLTM_DECLARE_CELL(cuda, half, lltm_half)
+LLTM_DECLARE_CELL(cuda, bfloat16, lltm_bfloat16)
 
 #undef LLTM_DECLARE_CELL
 

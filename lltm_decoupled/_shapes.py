@@ -5,6 +5,9 @@ import torch
 from . import _native  # noqa: F401  (the operators must exist first)
 
 
+_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
 def _check(condition, message):
     if not condition:
         raise RuntimeError("lltm_decoupled: " + message)
@@ -12,8 +15,8 @@ def _check(condition, message):
 
 def _check_cell(input, weights, bias, old_h, old_cell):
     _check(
-        input.dtype in (torch.float32, torch.float64),
-        f"expected input of dtype float32 or float64, got {input.dtype}",
+        input.dtype in _DTYPES,
+        f"expected input of dtype float32, float64, float16 or bfloat16, got {input.dtype}",
     )
     _check(input.dim() == 2, f"expected input to have 2 dimensions, got {input.dim()}")
     _check(weights.dim() == 2, f"expected weights to have 2 dimensions, got {weights.dim()}")

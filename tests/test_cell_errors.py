@@ -65,7 +65,7 @@ DTYPE_NAMES = {
     torch.bool: "[bB]ool",
     torch.complex64: "complex64|ComplexFloat",
 }
-UNSUPPORTED = (torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64)
+UNSUPPORTED = (torch.int64, torch.bool, torch.complex64)
 
 BACKWARD_INPUTS = (
     "grad_h grad_cell new_cell input_gate output_gate candidate_cell X gate_weights weights"

@@ -172,6 +172,8 @@ OPTIMIZERS = {
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_training_equals_the_reference_step_by_step(optimizer, bias, target):
+    if optimizer == "Adam" and target.dtype == torch.float16:
+        pytest.skip("Adam's eps of 1e-8 is 0 in float16: the reference module diverges too")
     module = make(target, bias)
     twin = reference_twin(module)
     optimizers = [OPTIMIZERS[optimizer](m.parameters()) for m in (module, twin)]

@@ -1,0 +1,62 @@
+#include "autocast.h"
+
+#include <ATen/autocast_mode.h>
+#include <torch/version.h>
+
+#include "formula.h"
+#include "operators.h"
+
+namespace lltm_bindings {
+namespace {
+
+at::ScalarType autocast_dtype(at::DeviceType device) {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4)
+  return at::autocast::get_autocast_dtype(device);
+#else
+  return device == at::kCUDA ? at::autocast::get_autocast_gpu_dtype()
+                             : at::autocast::get_autocast_cpu_dtype();
+#endif
+}
+
+// Casts what autocast casts (float32 and narrower; float64 stays), weights once a region.
+struct Cast {
+  explicit Cast(at::DeviceType device) : device(device), dtype(autocast_dtype(device)) {}
+  at::Tensor operator()(const at::Tensor& tensor) const {
+    return at::autocast::cached_cast(dtype, tensor, device);
+  }
+  OptionalTensor operator()(const OptionalTensor& tensor) const {
+    return tensor.has_value() ? OptionalTensor((*this)(*tensor)) : tensor;
+  }
+  at::DeviceType device;
+  at::ScalarType dtype;
+};
+
+}  // namespace
+
+std::tuple<at::Tensor, at::Tensor> cell_autocast_cuda(const at::Tensor& input,
+                                                      const at::Tensor& weights,
+                                                      const OptionalTensor& bias,
+                                                      const at::Tensor& old_h,
+                                                      const at::Tensor& old_cell) {
+  static const auto op = find_operator<decltype(cell)>("lltm_decoupled::cell");
+  c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::Autocast);
+  const Cast cast(at::kCUDA);
+  return op.call(cast(input), cast(weights), cast(bias), cast(old_h), cast(old_cell));
+}
+
+std::tuple<at::Tensor, at::Tensor> cell_autocast_cpu(const at::Tensor& input,
+                                                     const at::Tensor& weights,
+                                                     const OptionalTensor& bias,
+                                                     const at::Tensor& old_h,
+                                                     const at::Tensor& old_cell) {
+  c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+  const Cast cast(at::kCPU);
+  const at::Tensor narrow = cast(input);
+  if (old_cell.scalar_type() != narrow.scalar_type()) {
+    return cell_mixed_formula(narrow, cast(weights), cast(bias), cast(old_h), old_cell);
+  }
+  static const auto op = find_operator<decltype(cell)>("lltm_decoupled::cell");
+  return op.call(narrow, cast(weights), cast(bias), cast(old_h), old_cell);
+}
+
+}  // namespace lltm_bindings
