@@ -7,6 +7,7 @@
 
 #include "checks.h"
 #include "dispatch.h"
+#include "fused_cell.h"
 
 namespace lltm_bindings {
 namespace {
@@ -20,12 +21,6 @@ void for_rows(const at::Tensor& like, int64_t rows, int64_t width, const Work& w
   if (like.is_cuda()) return work(0, rows);
   const int64_t grain = kUnitsPerThread / (width > 0 ? width : 1) + 1;
   at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) { work(begin, end - begin); });
-}
-
-// What a raw pointer may be taken of: rows one after another, and no negation left to do.
-at::Tensor dense(const at::Tensor& tensor) {
-  if (!tensor.defined()) return tensor;
-  return tensor.is_neg() ? tensor.resolve_neg().contiguous() : tensor.contiguous();
 }
 
 // The products with weights, whose columns are those of [old_h, input]. A GPU takes the two column
@@ -76,6 +71,11 @@ std::tuple<at::Tensor, at::Tensor> multiply_d_inputs(const at::Tensor& d_gates,
 }
 
 }  // namespace
+
+at::Tensor dense(const at::Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  return tensor.is_neg() ? tensor.resolve_neg().contiguous() : tensor.contiguous();
+}
 
 std::tuple<at::Tensor, at::Tensor> run_cell_forward(const at::Tensor& gates, const at::Tensor& bias,
                                                     const at::Tensor& old_cell,
@@ -130,23 +130,32 @@ std::tuple<at::Tensor, at::Tensor> run_cell_backward(const at::Tensor& grad_h,
   return std::make_tuple(d_gates, d_old_cell);
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward(const at::Tensor& input,
-                                                            const at::Tensor& weights,
-                                                            const OptionalTensor& bias,
-                                                            const at::Tensor& old_h,
-                                                            const at::Tensor& old_cell) {
+static std::tuple<at::Tensor, at::Tensor, at::Tensor> forward(
+    const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
+    const at::Tensor& old_h, const at::Tensor& old_cell, bool wants_gates) {
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
   const CellSizes sizes = check_cell(input, weights, bias_or_none, old_h, old_cell);
   const DeviceScope scope(input);
+  if (fits_fused_cell(input, sizes)) {
+    return run_fused_cell(input, weights, bias_or_none, old_h, old_cell, sizes, wants_gates);
+  }
   at::Tensor gates = multiply_gates(input, weights, old_h, sizes);
   auto state = run_cell_forward(gates, bias_or_none, old_cell, Activations());
   return std::make_tuple(std::get<0>(state), std::get<1>(state), gates);
 }
 
+std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward(const at::Tensor& input,
+                                                            const at::Tensor& weights,
+                                                            const OptionalTensor& bias,
+                                                            const at::Tensor& old_h,
+                                                            const at::Tensor& old_cell) {
+  return forward(input, weights, bias, old_h, old_cell, /*wants_gates=*/true);
+}
+
 std::tuple<at::Tensor, at::Tensor> cell(const at::Tensor& input, const at::Tensor& weights,
                                         const OptionalTensor& bias, const at::Tensor& old_h,
                                         const at::Tensor& old_cell) {
-  auto outputs = cell_forward(input, weights, bias, old_h, old_cell);
+  auto outputs = forward(input, weights, bias, old_h, old_cell, /*wants_gates=*/false);
   return std::make_tuple(std::get<0>(outputs), std::get<1>(outputs));
 }
 

@@ -11,8 +11,10 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #define LLTM_CORE(op, name, is_cuda) (is_cuda ? &lltm_##op##_cuda_##name : &lltm_##op##_cpu_##name)
+#define LLTM_CUDA_CORE(op, name) (&lltm_##op##_cuda_##name)
 #else
 #define LLTM_CORE(op, name, is_cuda) (&lltm_##op##_cpu_##name)
+#define LLTM_CUDA_CORE(op, name) (nullptr)
 #endif
 
 namespace lltm_bindings {
@@ -63,9 +65,11 @@ struct Core;
     typedef core_type Storage;                                                                \
     explicit Core(bool is_cuda)                                                               \
         : cell_forward(LLTM_CORE(cell_forward, name, is_cuda)),                               \
-          cell_backward(LLTM_CORE(cell_backward, name, is_cuda)) {}                           \
+          cell_backward(LLTM_CORE(cell_backward, name, is_cuda)),                             \
+          cell_fused_forward(LLTM_CUDA_CORE(cell_fused_forward, name)) {}                     \
     decltype(&lltm_cell_forward_cpu_##name) cell_forward;                                     \
     decltype(&lltm_cell_backward_cpu_##name) cell_backward;                                   \
+    decltype(&lltm_cell_fused_forward_cuda_##name) cell_fused_forward;                        \
                                                                                               \
     /* A dense tensor's memory, `rows` rows on; null if undefined. */                         \
     static Storage* pointer(const at::Tensor& tensor, int64_t rows) {                         \

@@ -19,13 +19,14 @@ HOST_SOURCES = (
     "bindings/autocast.cpp",
     "bindings/autograd.cpp",
     "bindings/cell.cpp",
+    "bindings/fused_cell.cpp",
     "bindings/checks.cpp",
     "bindings/formula.cpp",
     "bindings/library.cpp",
     "bindings/module.cpp",
     "bindings/tutorial.cpp",
 )
-CUDA_SOURCES = ("cuda_core/cell_kernels.cu",)
+CUDA_SOURCES = ("cuda_core/cell_fused.cu", "cuda_core/cell_kernels.cu")
 
 # First nvcc version of each default: machine code for the common cards, PTX for later ones only.
 # Machine code of 9.0 does not run on 10.0, nor does PTX of 12.0: each has to be listed.

@@ -90,6 +90,30 @@ LLTM_DECLARE_CELL(cuda, bfloat16, lltm_bfloat16)
 
 #undef LLTM_DECLARE_CELL
 
+/* cell_fused_forward: the products too, in one launch; for small sizes. I = input_features. There
+ * is no CPU twin: a call costs nothing there. `gates`, for cell_backward, may be null. */
+#define LLTM_DECLARE_CELL_FUSED(name, type)                                        \
+  int32_t lltm_cell_fused_forward_cuda_##name(                                     \
+      int64_t batch_size,     /* B >= 0 */                                         \
+      int64_t state_size,     /* H >= 0 */                                         \
+      int64_t input_features, /* I >= 0 */                                         \
+      const type* input,      /* in  [B, I] */                                     \
+      const type* weights,    /* in  [3H, H + I] columns: those of old_h, input */ \
+      const type* bias,       /* in  [3H], or null */                              \
+      const type* old_h,      /* in  [B, H] */                                     \
+      const type* old_cell,   /* in  [B, H] */                                     \
+      type* new_h,            /* out [B, H] */                                     \
+      type* new_cell,         /* out [B, H] */                                     \
+      type* gates,            /* out [B, 3H] without bias, or null */              \
+      struct CUstream_st* stream) LLTM_NOEXCEPT;
+
+LLTM_DECLARE_CELL_FUSED(float, float)
+LLTM_DECLARE_CELL_FUSED(double, double)
+LLTM_DECLARE_CELL_FUSED(half, lltm_half)
+LLTM_DECLARE_CELL_FUSED(bfloat16, lltm_bfloat16)
+
+#undef LLTM_DECLARE_CELL_FUSED
+
 /* The GPU architectures the CUDA functions were compiled for, such as "800,900"; "" when the
  * compiler does not say (nvcc before 11.5). A static string. */
 const char* lltm_cuda_archs(void) LLTM_NOEXCEPT;

@@ -33,6 +33,17 @@ struct CellBackward {
   T* d_old_cell;       // [B, H]
 };
 
+// The fused forward pass: the cell's arguments, its products in place of its gates.
+template <typename S>
+struct CellFused {
+  CellForward<S> cell;  // gates and the saved activations are null
+  int64_t input_features;
+  const S* input;    // [B, I]
+  const S* weights;  // [3H, H + I]
+  const S* old_h;    // [B, H]
+  S* gates;          // [B, 3H] or null
+};
+
 // batch_size is argument 1, state_size argument 2 of every function.
 static inline int32_t check_sizes(int64_t batch_size, int64_t state_size) {
   if (batch_size < 0) return -1;
@@ -67,6 +78,26 @@ static inline int32_t check(const CellBackward<T>& a) {
   if (!a.new_cell) return -7;
   if (!a.d_gates) return -8;
   if (!a.d_old_cell) return -9;
+  return 0;
+}
+
+template <typename S>
+static inline int32_t check(const CellFused<S>& a) {
+  const int32_t status = check_sizes(a.cell.batch_size, a.cell.state_size);
+  if (status || a.input_features < 0) return status ? status : -3;
+  // weights is [3H, H + I] and input [B, I]: neither may be larger than what an index can count.
+  const int64_t most = INT64_MAX / (3 * static_cast<int64_t>(sizeof(double)));
+  const int64_t width = a.cell.state_size + a.input_features;
+  const int64_t longest =
+      a.cell.batch_size > a.cell.state_size ? a.cell.batch_size : a.cell.state_size;
+  if (longest > 0 && width > most / longest) return -3;
+  if (is_empty(a.cell)) return 0;
+  if (!a.input && a.input_features > 0) return -4;
+  if (!a.weights) return -5;
+  if (!a.old_h) return -7;
+  if (!a.cell.old_cell) return -8;
+  if (!a.cell.new_h) return -9;
+  if (!a.cell.new_cell) return -10;
   return 0;
 }
 

@@ -4,7 +4,6 @@ import torch
 
 from . import _native  # noqa: F401  (the operators must exist first)
 
-
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 

@@ -112,4 +112,5 @@ def test_more_than_two_to_the_31_gate_elements(cuda_target):
     expected = evaluate(reference.lltm_cell, expected_inputs, ones)
     for name, tensor in results.items():
         assert_close(tensor[rows.to(tensor.device)], expected[name], cuda_target, name)
-    assert bool(torch.isfinite(gradients[1]).all() and torch.isfinite(gradients[2]).all())
+    if cuda_target.dtype != torch.float16:  # these sums over all rows exceed its largest value
+        assert bool(torch.isfinite(gradients[1]).all() and torch.isfinite(gradients[2]).all())

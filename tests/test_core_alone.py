@@ -80,9 +80,17 @@ def declared(device):
     return cuda if device == "cuda" else names - cuda
 
 
+# A launch costs nothing on a CPU: no host twin fuses the products with the rest.
+CUDA_ONLY = "lltm_cell_fused_forward_"
+
+
 def test_header_declares_both_devices_alike():
     def names(device):
-        return {name.replace(device, "") for name in declared(device) if name.count("_") > 2}
+        return {
+            name.replace(device, "")
+            for name in declared(device)
+            if name.count("_") > 2 and not name.startswith(CUDA_ONLY)
+        }
 
     assert names("cpu") == names("cuda") and len(names("cpu")) >= 4
 

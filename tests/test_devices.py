@@ -1,7 +1,8 @@
 """Streams, other devices, CUDA graphs, meta tensors, and a build without CUDA."""
 
-from pathlib import Path
+from pathlib import gc
 
+import Path
 import pytest
 import torch
 from helpers import (
@@ -77,6 +78,7 @@ def captured(run):
         for _ in range(3):
             run()
     torch.cuda.current_stream().wait_stream(stream)
+    gc.collect()  # a compiled kernel of another test that is freed during the capture breaks it
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         outputs = run()
@@ -121,6 +123,7 @@ def test_graphed_module(cuda_target):
             return self.cell(input, (old_h, old_cell))
 
     input, _, _, old_h, old_cell = draw(cuda_target)
+    gc.collect()  # as in captured()
     graphed = torch.cuda.make_graphed_callables(Flat(), (input, old_h, old_cell))
     input, _, _, old_h, old_cell = values = draw(cuda_target)
     graphed(input, old_h, old_cell)[0].sum().backward()

@@ -1,0 +1,40 @@
+#include "fused_cell.h"
+
+#include <ATen/ops/empty.h>
+
+#include "dispatch.h"
+
+namespace lltm_bindings {
+
+bool fits_fused_cell(const at::Tensor& input, const CellSizes& sizes) {
+  if (!kWithCuda || !input.is_cuda()) return false;
+  return sizes.batch_size <= 32 && sizes.state_size + sizes.input_features <= 512;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> run_fused_cell(
+    const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
+    const at::Tensor& old_h, const at::Tensor& old_cell, const CellSizes& sizes, bool wants_gates) {
+  const int64_t B = sizes.batch_size;
+  const int64_t H = sizes.state_size;
+  const at::Tensor dense_input = dense(input);
+  const at::Tensor dense_weights = dense(weights);
+  const at::Tensor dense_bias = dense(bias);
+  const at::Tensor dense_old_h = dense(old_h);
+  const at::Tensor dense_old_cell = dense(old_cell);
+  at::Tensor new_h = at::empty({B, H}, input.options());
+  at::Tensor new_cell = at::empty({B, H}, input.options());
+  at::Tensor gates;
+  if (wants_gates) gates = at::empty({B, 3 * H}, input.options());
+  with_core(input, [&](auto core, CUstream_st* stream) {
+    typedef decltype(core) C;
+    check_status(core.cell_fused_forward(B, H, sizes.input_features, C::pointer(dense_input, 0),
+                                         C::pointer(dense_weights, 0), C::pointer(dense_bias, 0),
+                                         C::pointer(dense_old_h, 0), C::pointer(dense_old_cell, 0),
+                                         C::pointer(new_h, 0), C::pointer(new_cell, 0),
+                                         C::pointer(gates, 0), stream),
+                 "cell_fused_forward");
+  });
+  return std::make_tuple(new_h, new_cell, gates);
+}
+
+}  // namespace lltm_bindings
