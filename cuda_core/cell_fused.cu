@@ -22,79 +22,107 @@ const int kThreads = kUnits * kRows * kSplit;
 const int kGroup = 4;  // columns that a thread reads with one load
 const int kBatch = 4;  // loads from each line that are under way at once
 
-template <typename S>
-struct __align__(kGroup * sizeof(S) < 16 ? kGroup * sizeof(S) : 16) Packed {
-  S value[kGroup];
-};
+// Read in place of columns beyond the end of a line.
+__device__ const uint4 kZeros[2] = {};
 
+// Four neighbouring values as they lie in memory.
 template <typename S>
-struct Group {
-  ComputeType<S> value[kGroup];
-};
+struct Packed {
+  enum { kWords = kGroup * sizeof(S) / sizeof(uint32_t) };
+  uint32_t words[kWords];
 
-// Columns [k, k + 4) of a line of `end` columns; what lies beyond is 0. With kAligned a group is
-// inside or outside as a whole, and begins where one load can take it.
-template <bool kAligned, typename S>
-__device__ __forceinline__ Group<S> load_group(const S* line, int64_t k, int64_t end) {
-  Group<S> group;
-  if (kAligned) {
-    Packed<S> packed = {};
-    if (k < end) packed = *reinterpret_cast<const Packed<S>*>(line + k);
+  // In assembly, because the compiler then asks for all the loads of a batch before it waits for
+  // the first; written in C++ it takes them in turns with the arithmetic.
+  __device__ __forceinline__ void load_from(const S* p) {
+    if (kWords == 2) {
+      asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+                   : "=r"(words[0]), "=r"(words[1 % kWords])
+                   : "l"(p));
+    } else {
 #pragma unroll
-    for (int i = 0; i < kGroup; ++i) group.value[i] = load(packed.value[i]);
+      for (int i = 0; i < kWords; i += 4) {
+        asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(words[i % kWords]), "=r"(words[(i + 1) % kWords]),
+                       "=r"(words[(i + 2) % kWords]), "=r"(words[(i + 3) % kWords])
+                     : "l"(reinterpret_cast<const uint32_t*>(p) + i));
+      }
+    }
+  }
+
+  __device__ __forceinline__ ComputeType<S> operator[](int i) const {
+    return load(reinterpret_cast<const S*>(words)[i]);
+  }
+};
+
+// Columns [k, k + 4) of [old_h, input] or of weights, of which `line` returns the address of one;
+// what lies beyond column `end` is 0. With kAligned a group is inside or outside as a whole, does
+// not cross from old_h into input, and one load takes it.
+template <bool kAligned, typename S, typename Line>
+__device__ __forceinline__ void load_group(Packed<S>& group, const Line& line, int64_t k,
+                                           int64_t end) {
+  const S* const zeros = reinterpret_cast<const S*>(kZeros);
+  if (kAligned) {
+    group.load_from(k < end ? line(k) : zeros);
   } else {
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      group.value[i] = k + i < end ? load(line[k + i]) : ComputeType<S>(0);
+      reinterpret_cast<S*>(group.words)[i] = *(k + i < end ? line(k + i) : zeros);
     }
   }
-  return group;
 }
 
-// sums[gate] += line . weights[gate], over this thread's columns of the line.
-template <bool kAligned, typename S>
-__device__ __forceinline__ void add_products(const S* line, int64_t columns, const S* weights,
-                                             int64_t gate_stride, int split,
-                                             ComputeType<S> (&sums)[3]) {
-  for (int64_t first = split * kGroup; first < columns; first += kBatch * kSplit * kGroup) {
-    Group<S> x[kBatch];
-    Group<S> w[kBatch][3];
-#pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      const int64_t k = first + b * kSplit * kGroup;
-      x[b] = load_group<kAligned>(line, k, columns);
-#pragma unroll
-      for (int gate = 0; gate < 3; ++gate) {
-        w[b][gate] = load_group<kAligned>(weights + gate * gate_stride, k, columns);
-      }
-    }
-#pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-#pragma unroll
-      for (int gate = 0; gate < 3; ++gate) {
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) sums[gate] += x[b].value[i] * w[b][gate].value[i];
-      }
-    }
+template <typename S>
+struct Row {  // of [old_h, input], without the concatenation
+  const S* old_h;
+  int64_t state_size;
+  const S* input;
+  __device__ __forceinline__ const S* operator()(int64_t k) const {
+    return k < state_size ? old_h + k : input + (k - state_size);
   }
-}
+};
+
+template <typename S>
+struct Weights {  // one row of them
+  const S* first;
+  __device__ __forceinline__ const S* operator()(int64_t k) const { return first + k; }
+};
 
 template <bool kAligned, typename S>
 __global__ void __launch_bounds__(kThreads) kernel(const CellFused<S> a, int64_t unit_tiles) {
   typedef ComputeType<S> T;
   const int64_t H = a.cell.state_size;
-  const int64_t I = a.input_features;
+  const int64_t K = H + a.input_features;
   const int split = threadIdx.x % kSplit;
   const int64_t u = blockIdx.x % unit_tiles * kUnits + threadIdx.x / kSplit % kUnits;
   const int64_t r = blockIdx.x / unit_tiles * kRows + threadIdx.x / (kSplit * kUnits);
   const bool inside = r < a.cell.batch_size && u < H;
 
+  // Threads outside compute what the first row or unit does, and drop it.
+  const int64_t x_row = inside ? r : 0;
+  const int64_t w_row = inside ? u : 0;
+  const Row<S> row = {a.old_h + x_row * H, H, a.input + x_row * a.input_features};
   T sums[3] = {T(0), T(0), T(0)};
-  if (inside) {
-    const S* const weights = a.weights + u * (H + I);
-    const int64_t gate_stride = H * (H + I);
-    add_products<kAligned>(a.old_h + r * H, H, weights, gate_stride, split, sums);
-    add_products<kAligned>(a.input + r * I, I, weights + H, gate_stride, split, sums);
+  for (int64_t base = 0; base < K; base += kBatch * kSplit * kGroup) {
+    Packed<S> x[kBatch];
+    Packed<S> w[kBatch][3];
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+      const int64_t k = base + (b * kSplit + split) * kGroup;
+      load_group<kAligned>(x[b], row, k, K);
+#pragma unroll
+      for (int gate = 0; gate < 3; ++gate) {
+        const Weights<S> weights = {a.weights + (gate * H + w_row) * K};
+        load_group<kAligned>(w[b][gate], weights, k, K);
+      }
+    }
+#pragma unroll
+    for (int b = 0; b < kBatch; ++b) {
+#pragma unroll
+      for (int gate = 0; gate < 3; ++gate) {
+#pragma unroll
+        for (int i = 0; i < kGroup; ++i) sums[gate] += x[b][i] * w[b][gate][i];
+      }
+    }
   }
 #pragma unroll
   for (int distance = 1; distance < kSplit; distance *= 2) {
