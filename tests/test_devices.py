@@ -1,8 +1,8 @@
 """Streams, other devices, CUDA graphs, meta tensors, and a build without CUDA."""
 
-from pathlib import gc
+import gc
+from pathlib import Path
 
-import Path
 import pytest
 import torch
 from helpers import (
