@@ -62,8 +62,8 @@ class LLTMBase(nn.Module):
         if not input.dim() == old_h.dim() == old_cell.dim():
             shapes = (tuple(tensor.shape) for tensor in (input, old_h, old_cell))
             raise RuntimeError(
-                "lltm_decoupled: expected input, h and cell with a batch dimension each, or without "
-                "one each, got input {}, h {} and cell {}".format(*shapes)
+                "lltm_decoupled: expected input, h and cell with a batch dimension each, or "
+                "without one each, got input {}, h {} and cell {}".format(*shapes)
             )
         if input.dim() == 1:
             rows = (tensor.unsqueeze(0) for tensor in (old_h, old_cell))

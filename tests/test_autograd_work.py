@@ -8,7 +8,7 @@ from helpers import INPUTS, OUTPUTS, assert_close, draw, draw_grads, each, exact
 
 from lltm_decoupled import LLTM, lltm_cell, reference
 
-B, I, H = 5, 3, 4
+BATCH, FEATURES, STATE = 5, 3, 4
 
 
 def profiled(run):
@@ -28,14 +28,18 @@ def multiplications(events):
     return total
 
 
-COST = {"i": 3 * H * B * I, "w": 3 * H * B * (H + I), "b": 0, "h": 3 * H * B * H, "c": 0}
+ONE = BATCH * 3 * STATE  # multiplications for each column of the weights
+COST = {"i": ONE * FEATURES, "w": ONE * (STATE + FEATURES), "b": 0, "h": ONE * STATE, "c": 0}
 SUBSETS = ["".join(s) for n in range(1, 6) for s in itertools.combinations("iwbhc", n)]
 
 
 @pytest.mark.parametrize("bias", ["vector", None])
 def test_no_product_that_nobody_asked_for(bias, target):
     """What requires no gradient costs no matrix product, in any of the 31 subsets."""
-    values, grads = draw(target, B, I, H, bias=bias), draw_grads(draw(target, B, I, H))
+    values, grads = (
+        draw(target, BATCH, FEATURES, STATE, bias=bias),
+        draw_grads(draw(target, BATCH, FEATURES, STATE)),
+    )
     for subset in SUBSETS:
         if subset == "b" and bias is None:
             continue
@@ -53,7 +57,7 @@ def test_no_product_that_nobody_asked_for(bias, target):
 )
 def test_no_product_outside_the_inputs_asked_for(target):
     """All five require a gradient, and the caller wants one: autograd.grad(..., inputs=one)."""
-    inputs = [t.requires_grad_() for t in draw(target, B, I, H)]
+    inputs = [t.requires_grad_() for t in draw(target, BATCH, FEATURES, STATE)]
     outputs, grads = lltm_cell(*inputs), draw_grads(inputs)
     for letter, tensor in zip("iwbhc", inputs):
         events = profiled(
@@ -63,26 +67,28 @@ def test_no_product_outside_the_inputs_asked_for(target):
 
 
 def test_forward_is_one_product(target):
-    inputs = draw(target, B, I, H)
+    inputs = draw(target, BATCH, FEATURES, STATE)
     for tensors in (inputs, each(lambda t: t.clone().requires_grad_(), inputs)):
-        assert multiplications(profiled(lambda: lltm_cell(*tensors))) == 3 * H * B * (H + I)  # noqa: B023
+        assert multiplications(profiled(lambda: lltm_cell(*tensors))) == COST["w"]  # noqa: B023
 
 
 @pytest.mark.parametrize("used", OUTPUTS)
 def test_an_unused_output_costs_no_zeros(used, target):
     """Its gradient is undefined, and stays so: no tensor of zeros is made or filled for it."""
-    inputs = [t.requires_grad_() for t in draw(target, B, I, H)]
+    inputs = [t.requires_grad_() for t in draw(target, BATCH, FEATURES, STATE)]
     output, grad = lltm_cell(*inputs)[OUTPUTS.index(used)], draw_grads(inputs)[0]
     events = profiled(lambda: torch.autograd.grad(output, inputs, grad))
     assert multiplications(events)
     # a sum starts with filling its result, which has another shape
-    filled = [shapes for name, shapes in events if "fill" in name and list(shapes[0]) == [B, H]]
+    filled = [
+        shapes for name, shapes in events if "fill" in name and list(shapes[0]) == [BATCH, STATE]
+    ]
     assert not filled + [name for name, _ in events if "zero" in name]
 
 
 def test_packed_inputs_are_not_copied(target):
-    """Where every tensor is packed, the one copy of a forward pass is [old_h, input] side by side."""
-    inputs = draw(target, B, I, H)
+    """Where every tensor is packed, forward's one copy is [old_h, input] side by side."""
+    inputs = draw(target, BATCH, FEATURES, STATE)
     names = [name for name, _ in profiled(lambda: lltm_cell(*inputs))]
     assert not {"aten::copy_", "aten::clone", "aten::contiguous"} & set(names)
     assert names.count("aten::cat") <= 1
@@ -90,10 +96,10 @@ def test_packed_inputs_are_not_copied(target):
 
 def test_a_training_step_with_a_gradient_penalty(target):
     """As WGAN-GP trains: the norm of d score / d input is part of the loss, on every device."""
-    module = LLTM(I, H, device=target.device, dtype=target.dtype)
-    twin = reference.LLTM(I, H, dtype=torch.float64)
+    module = LLTM(FEATURES, STATE, device=target.device, dtype=target.dtype)
+    twin = reference.LLTM(FEATURES, STATE, dtype=torch.float64)
     twin.load_state_dict(dict(zip(module.state_dict(), exact(module.state_dict().values()))))
-    inputs = draw(target, B, I, H)
+    inputs = draw(target, BATCH, FEATURES, STATE)
     for model, (input, _, _, *state) in ((module, inputs), (twin, exact(inputs))):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(2):
@@ -112,7 +118,7 @@ def test_a_training_step_with_a_gradient_penalty(target):
 @pytest.mark.parametrize("bias", ["vector", "row", None])
 def test_saved_tensors_on_the_cpu(bias, target):
     """save_on_cpu: between forward and backward nothing but parameters stays on the device."""
-    values = draw(target, B, I, H, bias=bias)
+    values = draw(target, BATCH, FEATURES, STATE, bias=bias)
     grads = draw_grads(values)
     results = []
     for function, tensors, weights in (
@@ -127,4 +133,4 @@ def test_saved_tensors_on_the_cpu(bias, target):
         results.append([t if t is None else t.grad for t in tensors])
     for name, actual, expected in zip(INPUTS, *results):
         if actual is not None:
-            assert_close(actual, expected, target, "d_" + name, terms=B)
+            assert_close(actual, expected, target, "d_" + name, terms=BATCH)

@@ -121,8 +121,8 @@ def test_backward_half(layout, bias, float64_target):
     op = ops._cell_backward.default
     for mask in MASKS if (layout, bias) == HALVES[0] else MASKS[:1]:
         torch.library.opcheck(op, backward_arguments(inputs, grads, mask))
-    for grads in ((grads[0], None), (None, grads[1])):
-        torch.library.opcheck(op, backward_arguments(inputs, grads, [True] * 5))
+    for one in ((grads[0], None), (None, grads[1])):
+        torch.library.opcheck(op, backward_arguments(inputs, one, [True] * 5))
 
 
 @needs_fake
@@ -190,8 +190,8 @@ def test_the_formula_gives_the_same_values(bias, target):
             assert gradient is None
     for used in range(2):
         one = [grad if i == used else None for i, grad in enumerate(grads)]
-        masked = on_another_device("_cell_backward", *backward_arguments(inputs, one, MASKS[2]))
-        kernel = ops._cell_backward(*backward_arguments(inputs, one, MASKS[2]))
+        masked = on_another_device("_cell_backward", *backward_arguments(inputs, one, ODD))
+        kernel = ops._cell_backward(*backward_arguments(inputs, one, ODD))
         for actual, value in zip(masked, kernel):
             assert (actual is None) == (value is None)
             if value is not None:
