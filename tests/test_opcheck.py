@@ -105,12 +105,8 @@ def backward_arguments(inputs, grads, mask):
     return (*grads, input, weights, bias, old_h, new_cell, gates, mask)
 
 
-MASKS = [
-    [True] * 5,
-    [False] * 5,
-    [True, False, True, False, True],
-    [False, True, False, True, False],
-]
+ODD, EVEN = [True, False, True, False, True], [False, True, False, True, False]
+MASKS = [[True] * 5, [False] * 5, ODD, EVEN]
 
 
 @needs_opcheck
