@@ -122,6 +122,20 @@ def test_backward_half(layout, bias, float64_target):
 
 
 @needs_fake
+@pytest.mark.parametrize("wrong", ["grad_h", "grad_cell", "new_cell", "gates"])
+def test_the_backward_half_checks_shapes_without_memory_too(wrong, float64_target):
+    inputs = draw(float64_target)
+    names = ["grad_h", "grad_cell", *INPUTS[:4], "new_cell", "gates"]
+    *tensors, mask = backward_arguments(inputs, draw_grads(inputs), [True] * 5)
+    tensors[names.index(wrong)] = tensors[names.index(wrong)][:, 1:]
+    for device in (float64_target.device, "meta"):
+        with pytest.raises(
+            RuntimeError, match=wrong if wrong != "new_cell" else "new_cell|old_cell"
+        ):
+            ops._cell_backward(*[t.to(device) for t in tensors], mask)
+
+
+@needs_fake
 def test_fake_tensors(target):
     from torch._subclasses.fake_tensor import FakeTensorMode
 

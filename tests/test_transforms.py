@@ -84,6 +84,29 @@ def test_vmap(dims, bias, target, capfd):
 
 
 @needs_func
+def test_backward_through_vmap(target):
+    """Autograd outside of vmap: the samples' gradients of the shared weights add up."""
+    samples = [draw(target) for _ in range(3)]
+    inputs = leaves(stacked(samples, STATES))
+    outputs = torch.func.vmap(lltm_cell, in_dims=STATES)(*inputs)
+    grads = [torch.randn_like(output) for output in outputs]
+    actual = torch.autograd.grad(outputs, inputs, grads)
+    others = leaves(exact(inputs))
+    loops = [reference.lltm_cell(*sample_of(others, STATES, number)) for number in range(3)]
+    stacks = [torch.stack(outputs) for outputs in zip(*loops)]
+    for name, tensor, value in zip(
+        INPUTS, actual, torch.autograd.grad(stacks, others, exact(grads))
+    ):
+        assert_close(tensor, value, target, "d_" + name, terms=15)  # three samples of five rows
+
+
+@needs_func
+def test_functionalize(target):
+    inputs = draw(target)
+    assert all_equal(torch.func.functionalize(lltm_cell)(*inputs), lltm_cell(*inputs))
+
+
+@needs_func
 @pytest.mark.parametrize("sizes", [(0, 3, 4), (1, 1, 1)], ids=str)
 @pytest.mark.parametrize("samples", [0, 3])
 def test_vmap_of_hostile_sizes(samples, sizes, target):
@@ -157,7 +180,7 @@ def test_batches_of_gradients(used, create_graph, target, capfd):
     inputs = leaves(draw(target))
     outputs = lltm_cell(*inputs)
     outputs = {"new_h": outputs[:1], "new_cell": outputs[1:], "both": outputs}[used]
-    grads = [torch.stack([draw_grads(inputs)[0] for _ in range(3)]) for _ in outputs]
+    grads = tuple(torch.stack([draw_grads(inputs)[0] for _ in range(3)]) for _ in outputs)
     options = {"retain_graph": True, "create_graph": create_graph}
     with warnings.catch_warnings():
         if not has_func:
