@@ -21,7 +21,6 @@ def needs(has_it, what):
 needs_compile = needs(
     hasattr(getattr(torch, "library", None), "register_fake"), "torch.library.register_fake"
 )
-needs_export = needs(hasattr(torch, "export"), "torch.export")
 # torch itself calls what it has deprecated while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
 
@@ -175,7 +174,7 @@ def test_errors_are_the_same_when_compiled(target):
     assert all_equal(compiled(*inputs), lltm_cell(*inputs))
 
 
-@needs_export
+@needs_compile
 def test_export_with_a_dynamic_batch(target):
     step = Step(make(target))
     batch = torch.export.Dim("batch")
@@ -189,7 +188,7 @@ def test_export_with_a_dynamic_batch(target):
         assert all_equal(program.module()(*inputs), step(*inputs))
 
 
-@needs_export
+@needs_compile
 def test_an_exported_program_is_saved_and_loaded(target, tmp_path):
     step, inputs = Step(make(target)), draw_step(target, 5)
     path = str(tmp_path / "step.pt2")

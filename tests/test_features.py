@@ -19,6 +19,8 @@ from repository import read
 
 from lltm_decoupled import LLTM, lltm_cell, reference
 
+# torch itself calls what it has deprecated for forward mode.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
 DEVICES = {"cpu": "cpu", "cuda": "cuda:0"}
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 
@@ -85,9 +87,13 @@ def vmap(target):
         assert_close(new_h, expected, target)
 
 
-def compiled(target):
+def need_compile():
     library = getattr(torch, "library", None)
     need(hasattr(library, "register_fake"), "torch.library.register_fake")
+
+
+def compiled(target):
+    need_compile()
     torch._dynamo.reset()
     function = torch.compile(lltm_cell, fullgraph=True, dynamic=True, backend="aot_eager")
     for batch_size in (5, 3):
@@ -95,7 +101,7 @@ def compiled(target):
 
 
 def export(target):
-    need(hasattr(torch, "export"), "torch.export")
+    need_compile()
     inputs = draw(target)
     batch = torch.export.Dim("batch")
     shapes = ({0: batch}, None, None, {0: batch}, {0: batch})

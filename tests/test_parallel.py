@@ -125,7 +125,7 @@ def test_a_graph_on_another_gpu(second_gpu_target):
             lltm_cell(*inputs)
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=stream):  # torch's own may belong to the first GPU
             outputs = lltm_cell(*inputs)
         for static, tensor in zip(inputs, draw(second_gpu_target)):
             static.copy_(tensor)

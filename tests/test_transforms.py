@@ -22,6 +22,11 @@ from lltm_decoupled import LLTM, lltm_cell, reference
 has_func = hasattr(torch, "func")
 needs_func = pytest.mark.skipif(not has_func, reason=f"torch {torch.__version__} has no torch.func")
 BIASES = ("vector", "row", None)
+# torch itself calls what it has deprecated for forward mode, and warns of its own linearize.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*"),
+    pytest.mark.filterwarnings("ignore::UserWarning:torch.fx.*"),
+]
 STATES, WEIGHTS, ALL = (0, None, None, 0, 0), (None, 0, 0, None, None), (0, 0, 0, 0, 0)
 
 
