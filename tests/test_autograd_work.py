@@ -53,7 +53,7 @@ def test_no_product_that_nobody_asked_for(bias, target):
 
 
 @pytest.mark.skipif(
-    torch.__version__.startswith("1."), reason="torch 1 does not tell what is asked"
+    torch.__version__.startswith("1."), reason="torch 1 does not tell which inputs are wanted"
 )
 def test_no_product_outside_the_inputs_asked_for(target):
     """All five require a gradient, and the caller wants one: autograd.grad(..., inputs=one)."""
