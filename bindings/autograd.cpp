@@ -38,7 +38,7 @@ class CellFunction : public torch::autograd::Function<CellFunction> {
     if (!grad_h.defined() && !grad_cell.defined()) return variable_list(5);
     const variable_list saved = ctx->get_saved_variables();
     const OptionalTensor bias = optional(saved[2]);
-    const GradientMask mask = wanted(ctx, bias.has_value());
+    const GradientMask mask = wanted(ctx, saved);
     CellGradients gradients;
     if (at::GradMode::is_enabled()) {
       // create_graph: the gradients are differentiated in turn.
@@ -60,22 +60,23 @@ class CellFunction : public torch::autograd::Function<CellFunction> {
     return variable.defined() ? OptionalTensor(variable) : OptionalTensor();
   }
 
-  // Which gradients this backward pass wants. Edges are counted without an absent bias.
-  static GradientMask wanted(AutogradContext* ctx, bool has_bias) {
+  // Which gradients this backward pass wants.
+  static GradientMask wanted(AutogradContext* ctx, const variable_list& saved) {
+    const bool has_bias = saved[2].defined();
+#if TORCH_VERSION_MAJOR >= 2
+    // Edges are counted without an absent bias.
     GradientMask mask;
     size_t edge = 0;
     for (size_t i = 0; i < mask.size(); ++i) {
-      mask[i] = (i != 2 || has_bias) && wants_edge(ctx, edge++);
+      mask[i] = (i != 2 || has_bias) && ctx->needs_input_grad(edge++);
     }
     return mask;
-  }
-
-  // torch 1 does not tell: all gradients are computed, and autograd drops what nobody wants.
-  static bool wants_edge(AutogradContext* ctx, size_t edge) {
-#if TORCH_VERSION_MAJOR >= 2
-    return ctx->needs_input_grad(edge);
 #else
-    return true;
+    // torch 1 does not tell. What requires no gradient needs none; of the others autograd drops
+    // what nobody wants. That of old_cell, which is not saved, costs nothing.
+    (void)ctx;
+    return {saved[0].requires_grad(), saved[1].requires_grad(),
+            has_bias && saved[2].requires_grad(), saved[3].requires_grad(), true};
 #endif
   }
 };

@@ -1,5 +1,6 @@
 // The operators as PyTorch sees them: schemas, and which function serves which device.
 #include <torch/library.h>
+#include <torch/version.h>
 
 #include "autocast.h"
 #include "autograd.h"
@@ -41,6 +42,16 @@ TORCH_LIBRARY_IMPL(lltm_decoupled, CompositeExplicitAutograd, m) {
   m.impl("_cell_forward", cell_forward_formula);
   m.impl("_cell_backward", cell_backward_formula);
 }
+
+#if TORCH_VERSION_MAJOR >= 2
+// torch.func.vmap: PyTorch's own operations know what to do with a mapped dimension. Without these
+// it calls the kernel once a sample, and warns.
+TORCH_LIBRARY_IMPL(lltm_decoupled, FuncTorchBatched, m) {
+  m.impl("cell", cell_formula);
+  m.impl("_cell_forward", cell_forward_formula);
+  m.impl("_cell_backward", cell_backward_formula);
+}
+#endif
 
 TORCH_LIBRARY_IMPL(lltm_decoupled, Autograd, m) { m.impl("cell", cell_autograd); }
 

@@ -1,6 +1,7 @@
 """The module around a cell function: parameters, default state, old checkpoints."""
 
 import math
+import operator
 
 import torch
 from torch import nn
@@ -22,7 +23,8 @@ class LLTMBase(nn.Module):
 
     Call it with input (batch_size, input_features) and state, a pair (h, cell) of tensors of
     (batch_size, state_size), or None for zeros. It returns (new_h, new_cell), both
-    (batch_size, state_size).
+    (batch_size, state_size). As with nn.LSTMCell a single sample needs no batch dimension: input
+    (input_features) and state (state_size), (state_size) give two tensors of (state_size).
 
     Raises:
         ValueError: a size is not a positive integer
@@ -32,11 +34,8 @@ class LLTMBase(nn.Module):
 
     def __init__(self, input_features, state_size, bias=True, device=None, dtype=None):
         super().__init__()
-        for name, size in (("input_features", input_features), ("state_size", state_size)):
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise ValueError(f"{name} must be a positive integer, got {size!r}")
-        self.input_features = input_features
-        self.state_size = state_size
+        self.input_features = input_features = _positive("input_features", input_features)
+        self.state_size = state_size = _positive("state_size", state_size)
         factory = {"device": device, "dtype": dtype}
         self.weights = nn.Parameter(
             torch.empty(3 * state_size, state_size + input_features, **factory)
@@ -60,6 +59,16 @@ class LLTMBase(nn.Module):
             old_h = old_cell = input.new_zeros(input.shape[:-1] + (self.state_size,))
         else:
             old_h, old_cell = _pair(state)
+        if not input.dim() == old_h.dim() == old_cell.dim():
+            shapes = (tuple(tensor.shape) for tensor in (input, old_h, old_cell))
+            raise RuntimeError(
+                "lltm_decoupled: expected input, h and cell with a batch dimension each, or "
+                "without one each, got input {}, h {} and cell {}".format(*shapes)
+            )
+        if input.dim() == 1:
+            rows = (tensor.unsqueeze(0) for tensor in (old_h, old_cell))
+            outputs = self._cell(input.unsqueeze(0), self.weights, self.bias, *rows)
+            return tuple(output.squeeze(0) for output in outputs)
         return self._cell(input, self.weights, self.bias, old_h, old_cell)
 
     def extra_repr(self):
@@ -70,9 +79,18 @@ class LLTMBase(nn.Module):
         # The tutorial's bias is (1, 3 * state_size). The caller's dict is theirs: it is a copy of
         # it that load_state_dict passes here.
         bias = state_dict.get(prefix + "bias")
-        if bias is not None and self.bias is not None and bias.shape == (1, 3 * self.state_size):
+        if isinstance(bias, torch.Tensor) and bias.shape == (1, 3 * self.state_size):
             state_dict[prefix + "bias"] = bias.reshape(-1)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+
+def _positive(name, size):
+    """`size` as an int; any type of integer will do, NumPy's too."""
+    if not isinstance(size, bool) and hasattr(type(size), "__index__"):
+        number = operator.index(size)
+        if number > 0:
+            return number
+    raise ValueError(f"{name} must be a positive integer, got {size!r}")
 
 
 def _pair(state):

@@ -63,6 +63,10 @@ def _cell_forward(input, weights, bias, old_h, old_cell):
 
 def _cell_backward(grad_h, grad_cell, input, weights, bias, old_h, new_cell, gates, output_mask):
     _check_cell(input, weights, bias, old_h, new_cell)
+    _check_tensor("gates", gates, (input.shape[0], weights.shape[0]), input)
+    for name, grad in (("grad_h", grad_h), ("grad_cell", grad_cell)):
+        if grad is not None:
+            _check_tensor(name, grad, tuple(new_cell.shape), input)
     tensors = (input, weights, bias, old_h, new_cell)
     return tuple(
         tensor.new_empty(tensor.shape) if wanted and tensor is not None else None

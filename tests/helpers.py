@@ -145,7 +145,7 @@ def tutorial_function(module):
 def module_call(input, weights, bias, old_h, old_cell):
     """An LLTM module that computes with the given tensors, through which gradients flow."""
     module = lltm_decoupled.LLTM(
-        input.size(1), old_h.size(1), bias is not None, device=input.device, dtype=input.dtype
+        input.size(-1), old_h.size(-1), bias is not None, device=input.device, dtype=input.dtype
     )
     for name, tensor in (("weights", weights), ("bias", bias)):
         module._parameters.pop(name)

@@ -8,7 +8,7 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE_FOLDERS = ("cuda_core", "bindings", "lltm_decoupled", "build_support", "tests")
+SOURCE_FOLDERS = ("cuda_core", "bindings", "lltm_decoupled", "build_support", "tests", "docs")
 NOT_SOURCES = shutil.ignore_patterns(
     "__pycache__",
     "*.py[cod]",
@@ -32,7 +32,7 @@ def copy_sources(target):
     for folder in SOURCE_FOLDERS:
         shutil.copytree(str(ROOT / folder), str(target / folder), ignore=NOT_SOURCES)
     for path in ROOT.iterdir():
-        if path.is_file() and path.suffix != ".so":
+        if path.is_file() and path.suffix != ".so" and path.name != ".git":  # a worktree's pointer
             shutil.copy2(str(path), str(target))
     if (ROOT / ".ci").is_dir():
         shutil.copytree(str(ROOT / ".ci"), str(target / ".ci"))

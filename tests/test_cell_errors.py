@@ -213,8 +213,12 @@ def test_a_module_keeps_its_state(target, still_works):
     for arguments, blamed in (
         ((input[0], state), "input"),
         ((input[None], state), "input"),
-        ((input[0],), "input"),  # no state: one of zeros must not be made from a wrong input
+        ((input[None],), "input"),  # no state: one of zeros must not be made from a wrong input
         ((input[0, 0],), "input"),
+        ((input, (old_h[0], old_cell[0])), "h and cell"),
+        ((input[0], (old_h[0], old_cell)), "h and cell"),
+        ((input[0], (old_h[:, 0], old_cell[0])), STATE),
+        ((input[0, 1:],), "input|weights"),
         ((input.long(),), "input"),
         ((torch.cat([input, input], dim=1), state), "input|weights"),
         ((torch.cat([input, input]), state), BATCH),

@@ -1,11 +1,11 @@
-"""torch.ops.lltm_decoupled.cell under torch's own tools: opcheck, compile, export, func."""
+"""The operators under torch.library.opcheck, on fake tensors, and on devices without a kernel."""
 
 import pytest
 import torch
 from helpers import (
-    all_equal,
+    INPUTS,
+    OUTPUTS,
     assert_close,
-    check_against_reference,
     draw,
     draw_grads,
     evaluate,
@@ -13,10 +13,11 @@ from helpers import (
     leaves,
 )
 
-from lltm_decoupled import LLTM, lltm_cell, reference
+from lltm_decoupled import reference
 
 BIASES = ("vector", "row", None)
-cell = torch.ops.lltm_decoupled.cell
+ops = torch.ops.lltm_decoupled
+cell = ops.cell
 
 
 def needs(has_it, what):
@@ -25,75 +26,116 @@ def needs(has_it, what):
 
 library = getattr(torch, "library", None)  # torch before 1.12 has none
 needs_opcheck = needs(hasattr(library, "opcheck"), "torch.library.opcheck")
-needs_compile = needs(hasattr(library, "register_fake"), "torch.library.register_fake")
-needs_func = needs(hasattr(torch, "func"), "torch.func")
+needs_fake = needs(hasattr(library, "register_fake"), "torch.library.register_fake")
 
 
-def test_schema():
-    schemas = torch._C._jit_get_schemas_for_operator("lltm_decoupled::cell")
-    assert [str(schema) for schema in schemas] == [
+def test_schemas():
+    """The public one is a contract; the two halves are ours to change."""
+    found = [
+        str(schema)
+        for schema in torch._C._jit_get_all_schemas()
+        if schema.name.startswith("lltm_decoupled::")
+    ]
+    assert sorted(text.split("(")[0].split("::")[1] for text in found) == [
+        "_cell_backward",
+        "_cell_forward",
+        "cell",
+    ], "a new operator needs tests in this file"
+    assert (
         "lltm_decoupled::cell(Tensor input, Tensor weights, Tensor? bias, Tensor old_h, "
         "Tensor old_cell) -> (Tensor new_h, Tensor new_cell)"
+    ) in found
+
+
+LAYOUTS = {
+    "packed": lambda t: t,
+    "transposed": lambda t: t.t().contiguous().t(),
+    "every second": lambda t: t.repeat_interleave(2, dim=-1)[..., ::2],
+    "expanded": lambda t: t[:1].expand(t.shape),
+}
+
+
+def laid_out(layout, tensors):
+    return [
+        LAYOUTS[layout](t) if t is not None and (t.dim() == 2 or layout != "transposed") else t
+        for t in tensors
     ]
 
 
 @needs_opcheck
 @pytest.mark.parametrize("requires_grad", [False, True], ids=["plain", "requires_grad"])
 @pytest.mark.parametrize("bias", BIASES)
-def test_opcheck(bias, requires_grad, target):
+def test_cell(bias, requires_grad, target):
     inputs = draw(target, bias=bias)
     torch.library.opcheck(cell.default, tuple(leaves(inputs) if requires_grad else inputs))
 
 
 @needs_opcheck
-@pytest.mark.parametrize("sizes", [(0, 3, 4), (1, 1, 1), (2, 5, 3)], ids=str)
-def test_opcheck_sizes(sizes, target):
+@pytest.mark.parametrize("sizes", [(0, 3, 4), (1, 1, 1), (1, 3, 4), (2, 5, 3)], ids=str)
+def test_cell_sizes(sizes, target):
     torch.library.opcheck(cell.default, tuple(leaves(draw(target, *sizes))))
 
 
 @needs_opcheck
-def test_opcheck_layouts(target):
+@pytest.mark.parametrize("requires_grad", [False, True], ids=["plain", "requires_grad"])
+@pytest.mark.parametrize("layout", list(LAYOUTS)[1:])
+def test_cell_layouts(layout, requires_grad, float64_target):
     """Fake and real outputs must have the same strides, whatever those of the inputs are."""
-    inputs = [t.t().contiguous().t() if t.dim() == 2 else t for t in draw(target)]
-    torch.library.opcheck(cell.default, tuple(inputs))
+    for batch_size in (1, 5) if layout == "transposed" else (5,):
+        inputs = laid_out(layout, draw(float64_target, batch_size))
+        torch.library.opcheck(cell.default, tuple(leaves(inputs) if requires_grad else inputs))
 
 
-@needs_compile
-@pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("function", [lltm_cell, cell], ids=["lltm_cell", "op"])
-def test_compile_without_graph_breaks(function, bias, target):
-    torch._dynamo.reset()
-    compiled = torch.compile(lambda *inputs: function(*inputs), fullgraph=True, backend="aot_eager")
-    check_against_reference(compiled, draw(target, bias=bias), target)
+# Every layout with a bias, and every bias packed: the two have nothing to do with each other.
+HALVES = [(layout, "vector") for layout in LAYOUTS] + [("packed", bias) for bias in BIASES[1:]]
 
 
-@needs_compile
-def test_compiled_module_trains_with_any_batch_size(target):
-    """Forward and backward equal to eager; at most one recompilation when the batch changes."""
-    torch._dynamo.reset()
-    module = LLTM(3, 4, device=target.device, dtype=target.dtype)
-    graphs = []
-
-    def backend(graph, example_inputs):
-        graphs.append(graph)
-        from torch._dynamo.backends.registry import lookup_backend
-
-        return lookup_backend("aot_eager")(graph, example_inputs)
-
-    compiled = torch.compile(module, fullgraph=True, backend=backend)
-    for batch_size in (5, 6, 7, 9, 12):
-        input, _, _, *state = draw(target, batch_size=batch_size)
-        gradients = []
-        for model in (compiled, module):
-            outputs = model(input, tuple(state))
-            loss = (outputs[0] * outputs[1]).sum()
-            gradients.append((loss, *torch.autograd.grad(loss, list(module.parameters()))))
-        for actual, expected in zip(*gradients):
-            assert_close(actual, expected, target, f"batch {batch_size}", terms=batch_size)
-    assert len(graphs) <= 2
+@needs_opcheck
+@pytest.mark.parametrize("layout, bias", HALVES)
+def test_forward_half(layout, bias, float64_target):
+    """It records no gradient of its own: `cell` does, of which it is a part."""
+    for batch_size in (1, 5) if layout == "transposed" else (5,):
+        inputs = laid_out(layout, draw(float64_target, batch_size, bias=bias))
+        torch.library.opcheck(ops._cell_forward.default, tuple(inputs))
 
 
-@needs_compile
+def backward_arguments(inputs, grads, mask):
+    input, weights, bias, old_h, _ = inputs
+    _, new_cell, gates = ops._cell_forward(*inputs)
+    return (*grads, input, weights, bias, old_h, new_cell, gates, mask)
+
+
+ODD, EVEN = [True, False, True, False, True], [False, True, False, True, False]
+MASKS = [[True] * 5, [False] * 5, ODD, EVEN]
+
+
+@needs_opcheck
+@pytest.mark.parametrize("layout, bias", HALVES)
+def test_backward_half(layout, bias, float64_target):
+    inputs = laid_out(layout, draw(float64_target, bias=bias))
+    grads = laid_out(layout, draw_grads(inputs))
+    op = ops._cell_backward.default
+    for mask in MASKS if (layout, bias) == HALVES[0] else MASKS[:1]:
+        torch.library.opcheck(op, backward_arguments(inputs, grads, mask))
+    for one in ((grads[0], None), (None, grads[1])):
+        torch.library.opcheck(op, backward_arguments(inputs, one, [True] * 5))
+
+
+@needs_fake
+@pytest.mark.parametrize("wrong", ["grad_h", "grad_cell", "new_cell", "gates"])
+def test_the_backward_half_checks_shapes_without_memory_too(wrong, float64_target):
+    inputs = draw(float64_target)
+    names = ["grad_h", "grad_cell", *INPUTS[:4], "new_cell", "gates"]
+    *tensors, mask = backward_arguments(inputs, draw_grads(inputs), [True] * 5)
+    tensors[names.index(wrong)] = tensors[names.index(wrong)][:, 1:]
+    for device in (float64_target.device, "meta"):
+        with pytest.raises(
+            RuntimeError, match=wrong if wrong != "new_cell" else "new_cell|old_cell"
+        ):
+            ops._cell_backward(*[t.to(device) for t in tensors], mask)
+
+
+@needs_fake
 def test_fake_tensors(target):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -108,88 +150,59 @@ def test_fake_tensors(target):
         assert [g.shape for g in gradients] == [t.shape for t in inputs]
 
 
-@needs(hasattr(torch, "export"), "torch.export")
-def test_export(target):
-    class Step(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.cell = LLTM(3, 4, device=target.device, dtype=target.dtype)
-
-        def forward(self, input, old_h, old_cell):
-            return self.cell(input, (old_h, old_cell))
-
-    step = Step()
-    input, _, _, old_h, old_cell = draw(target)
-    program = torch.export.export(step, (input, old_h, old_cell))
-    assert all_equal(program.module()(input, old_h, old_cell), step(input, old_h, old_cell))
+needs_dispatch_table = needs(
+    hasattr(torch._C, "_dispatch_has_computed_kernel_for_dispatch_key"), "dispatch table to ask"
+)
+NAMES = ("cell", "_cell_forward", "_cell_backward")
 
 
-@needs_func
-def test_func_grad(target):
-    """Function transforms: the same gradients as autograd."""
-    inputs = draw(target)
-    grads = draw_grads(inputs)
-
-    def loss(*tensors):
-        return sum((output * grad).sum() for output, grad in zip(lltm_cell(*tensors), grads))
-
-    actual = torch.func.grad(loss, argnums=tuple(range(5)))(*inputs)
-    expected = evaluate(reference.lltm_cell, exact(inputs), exact(grads))
-    for name, tensor in zip(list(expected)[2:], actual):
-        assert_close(tensor, expected[name], target, name, terms=5)
-
-
-@needs_func
-@pytest.mark.parametrize("mapped", ["states", "weights"])
-def test_vmap(mapped, target):
-    """Seven samples at once equal a loop over them."""
-    samples = [draw(target) for _ in range(7)]
-    dims = (0, None, None, 0, 0) if mapped == "states" else (None, 0, 0, None, None)
-    inputs = [
-        samples[0][i] if dim is None else torch.stack([sample[i] for sample in samples])
-        for i, dim in enumerate(dims)
+@needs_dispatch_table
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("key", ["MPS", "XPU", "HPU", "PrivateUse1"])
+def test_a_device_without_kernel_takes_the_formula(key, name):
+    """The dispatcher's own table: there no kernel of ours, but the one of CompositeExplicit..."""
+    qualified = "lltm_decoupled::" + name
+    assert torch._C._dispatch_has_computed_kernel_for_dispatch_key(qualified, key)
+    assert not torch._C._dispatch_has_kernel_for_dispatch_key(qualified, key)
+    assert torch._C._dispatch_has_kernel_for_dispatch_key(qualified, "CompositeExplicitAutograd")
+    line = [
+        line
+        for line in torch._C._dispatch_dump_table(qualified).splitlines()
+        if line.startswith(key + ":")
     ]
-    actual = torch.func.vmap(lltm_cell, in_dims=dims)(*inputs)
-    for number in range(7):
-        one = [t if dim is None else t[number] for t, dim in zip(inputs, dims)]
-        for output, expected in zip(actual, reference.lltm_cell(*exact(one))):
-            assert_close(output[number], expected, target, f"sample {number}")
+    assert len(line) == 1 and "[default backend kernel]" in line[0]
 
 
-@needs_func
-def test_jacobians(target):
-    inputs = draw(target, batch_size=2)
-    expected = torch.func.jacrev(reference.lltm_cell)(*exact(inputs))
-    actual = torch.func.jacrev(lltm_cell)(*inputs)
-    for tensor, value in zip(actual, expected):
-        assert_close(tensor, value, target)
+@needs(hasattr(getattr(cell, "default", None), "redispatch"), "OpOverload.redispatch")
+@pytest.mark.parametrize("bias", BIASES)
+def test_the_formula_gives_the_same_values(bias, target):
+    """What a device without kernel runs, run here: the operators sent to such a device's slot."""
 
+    def on_another_device(name, *arguments):
+        keys = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse1)
+        return getattr(ops, name).default.redispatch(keys, *arguments)
 
-@needs_func
-def test_jvp(target):
-    """Forward mode: a tangent that is right or an error, never a silent zero."""
-    inputs, tangents = draw(target), draw(target)
-    primal, tangent = torch.func.jvp(lltm_cell, tuple(inputs), tuple(tangents))
-    expected = torch.func.jvp(reference.lltm_cell, tuple(exact(inputs)), tuple(exact(tangents)))
-    for actual, value in zip((*primal, *tangent), (*expected[0], *expected[1])):
-        assert_close(actual, value, target)
-
-
-def test_dual_numbers_are_not_dropped(target):
-    """The same through torch.autograd.forward_ad, which every supported torch has."""
-    import torch.autograd.forward_ad as forward_ad
-
-    inputs = draw(target)
-    with forward_ad.dual_level():
-        dual = forward_ad.make_dual(inputs[0], torch.ones_like(inputs[0]))
-        try:
-            new_h, _ = lltm_cell(dual, *inputs[1:])
-        except (RuntimeError, NotImplementedError) as error:
-            assert "forward" in str(error)
-            return
-        actual = forward_ad.unpack_dual(new_h).tangent
-        exact_inputs = exact(inputs)
-        dual = forward_ad.make_dual(exact_inputs[0], torch.ones_like(exact_inputs[0]))
-        new_h, _ = reference.lltm_cell(dual, *exact_inputs[1:])
-        assert actual is not None, "the tangent was dropped without an error"
-        assert_close(actual, forward_ad.unpack_dual(new_h).tangent, target)
+    inputs = draw(target, bias=bias)
+    grads = draw_grads(inputs)
+    expected = evaluate(reference.lltm_cell, exact(inputs), exact(grads))
+    outputs = on_another_device("cell", *inputs)
+    halves = on_another_device("_cell_forward", *inputs)
+    for name, *both in zip(OUTPUTS, outputs, halves):
+        for output in both:
+            assert_close(output, expected[name], target, name)
+    arguments = backward_arguments(inputs, grads, [True] * 5)
+    gradients = on_another_device("_cell_backward", *arguments)
+    for name, gradient in zip(INPUTS, gradients):
+        if "d_" + name in expected:
+            assert gradient.shape == expected["d_" + name].shape
+            assert_close(gradient, expected["d_" + name], target, "d_" + name, terms=5)
+        else:
+            assert gradient is None
+    for used in range(2):
+        one = [grad if i == used else None for i, grad in enumerate(grads)]
+        masked = on_another_device("_cell_backward", *backward_arguments(inputs, one, ODD))
+        kernel = ops._cell_backward(*backward_arguments(inputs, one, ODD))
+        for actual, value in zip(masked, kernel):
+            assert (actual is None) == (value is None)
+            if value is not None:
+                assert_close(actual, value, target, terms=5)

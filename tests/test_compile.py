@@ -1,0 +1,240 @@
+"""torch.compile, torch.export, TorchScript's tracer and ONNX: the cell inside a graph."""
+
+import importlib.util
+import inspect
+import warnings
+
+import pytest
+import torch
+from helpers import all_equal, assert_close, check_against_reference, draw, exact
+
+from lltm_decoupled import LLTM, lltm_cell, reference
+
+BIASES = ("vector", "row", None)
+FUNCTIONS = {"lltm_cell": lltm_cell, "op": torch.ops.lltm_decoupled.cell}
+
+
+def needs(has_it, what):
+    return pytest.mark.skipif(not has_it, reason=f"torch {torch.__version__} has no {what}")
+
+
+needs_compile = needs(
+    hasattr(getattr(torch, "library", None), "register_fake"), "torch.library.register_fake"
+)
+# torch itself calls what it has deprecated while it compiles.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
+
+
+def make(target):
+    return LLTM(3, 4, device=target.device, dtype=target.dtype)
+
+
+class Step(torch.nn.Module):
+    """A cell that takes and gives tensors only, as exporters want it."""
+
+    def __init__(self, cell):
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, input, old_h, old_cell):
+        return self.cell(input, (old_h, old_cell))
+
+
+def draw_step(target, batch_size):
+    input, _, _, old_h, old_cell = draw(target, batch_size)
+    return input, old_h, old_cell
+
+
+def counting(backend):
+    """The named backend, and a list that grows by one for each graph that it compiles."""
+    from torch._dynamo.backends.registry import lookup_backend
+
+    graphs = []
+
+    def compile_graph(graph, example_inputs):
+        graphs.append(graph)
+        return lookup_backend(backend)(graph, example_inputs)
+
+    return compile_graph, graphs
+
+
+@needs_compile
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_graph_breaks(name, bias, target):
+    torch._dynamo.reset()
+    function = FUNCTIONS[name]
+    compiled = torch.compile(lambda *inputs: function(*inputs), fullgraph=True, backend="aot_eager")
+    check_against_reference(compiled, draw(target, bias=bias), target)
+
+
+def assert_trains_like_eager(compiled, module, batch_sizes, target):
+    for batch_size in batch_sizes:
+        input, *state = draw_step(target, batch_size)
+        gradients = []
+        for model in (compiled, module):
+            leaf = input.clone().requires_grad_()
+            outputs = model(leaf, tuple(state))
+            loss = (outputs[0] * outputs[1]).sum()
+            wanted = [leaf, *module.parameters()]
+            gradients.append((*outputs, *torch.autograd.grad(loss, wanted)))
+        for actual, expected in zip(*gradients):
+            assert_close(actual, expected, target, f"batch {batch_size}", terms=batch_size)
+
+
+@needs_compile
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_one_graph_for_every_batch_size(backend, target, recwarn):
+    """dynamic=True: forward and backward equal eager, compiled once, without a warning."""
+    if backend == "inductor":
+        if importlib.util.find_spec("triton") is None and target.device != "cpu":
+            pytest.skip("Inductor needs Triton for a GPU")
+        # one C++ compilation of some seconds is enough: the cell is opaque to Inductor
+        if target.dtype != torch.float32 or target.device == "cuda:1":
+            pytest.skip("Inductor is tried with float32 on the CPU and the first GPU only")
+    torch._dynamo.reset()
+    module = make(target)
+    compile_graph, graphs = counting(backend)
+    compiled = torch.compile(module, fullgraph=True, dynamic=True, backend=compile_graph)
+    assert_trains_like_eager(compiled, module, (5, 2, 7, 12), target)
+    assert len(graphs) == 1
+    texts = [str(w.message) for w in recwarn if not issubclass(w.category, DeprecationWarning)]
+    assert not [text for text in texts if "lltm_decoupled" in text]
+
+
+@needs_compile
+def test_one_recompilation_when_the_batch_turns_out_to_change(target):
+    """Without dynamic=True the second size makes the batch dynamic, and that serves the rest."""
+    torch._dynamo.reset()
+    module = make(target)
+    compile_graph, graphs = counting("aot_eager")
+    compiled = torch.compile(module, fullgraph=True, backend=compile_graph)
+    assert_trains_like_eager(compiled, module, (5, 6, 7, 9), target)
+    assert len(graphs) <= 2
+
+
+@needs_compile
+def test_a_loop_of_steps_is_one_graph(target):
+    torch._dynamo.reset()
+    module = make(target)
+
+    def unroll(module, sequence, state):
+        for input in sequence.unbind(0):
+            state = module(input, state)
+        return state
+
+    input, *state = draw_step(target, 5)
+    sequence = torch.stack([input, 2 * input, -input])
+    compiled = torch.compile(unroll, fullgraph=True, backend="aot_eager")
+    for actual, expected in zip(
+        compiled(module, sequence, tuple(state)), unroll(module, sequence, tuple(state))
+    ):
+        assert_close(actual, expected, target)
+
+
+@needs_compile
+@pytest.mark.parametrize("call", ["no state", "unbatched"])
+def test_other_calls_of_the_module_compile(call, target):
+    torch._dynamo.reset()
+    module = make(target)
+    input = draw_step(target, 5)[0]
+    arguments = (input,) if call == "no state" else (input[0],)
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    for actual, expected in zip(compiled(*arguments), module(*arguments)):
+        assert actual.shape == expected.shape
+        assert_close(actual, expected, target)
+
+
+@needs_compile
+def test_transforms_inside_a_compiled_function(target):
+    torch._dynamo.reset()
+    inputs = draw(target)
+
+    def d_input(*inputs):
+        return torch.func.grad(lambda x: lltm_cell(x, *inputs[1:])[0].sum())(inputs[0])
+
+    def mapped(*inputs):
+        step = lambda h: lltm_cell(*inputs[:3], h, inputs[4])[0]  # noqa: E731
+        return torch.func.vmap(step)(torch.stack([inputs[3], -inputs[3]]))
+
+    for function in (d_input, mapped):
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        assert_close(compiled(*inputs), function(*exact(inputs)), target, terms=5)
+
+
+@needs_compile
+def test_errors_are_the_same_when_compiled(target):
+    """The shape function refuses what the kernel refuses, and the next legal call works."""
+    torch._dynamo.reset()
+    compiled = torch.compile(lltm_cell, fullgraph=True, backend="aot_eager")
+    inputs = draw(target)
+    wrong = [*inputs[:3], inputs[3][:, 1:], inputs[4]]
+    with pytest.raises(RuntimeError, match="old_h"):
+        compiled(*wrong)
+    assert all_equal(compiled(*inputs), lltm_cell(*inputs))
+
+
+@needs_compile
+def test_export_with_a_dynamic_batch(target):
+    step = Step(make(target))
+    batch = torch.export.Dim("batch")
+    program = torch.export.export(
+        step, draw_step(target, 5), dynamic_shapes=({0: batch}, {0: batch}, {0: batch})
+    )
+    targets = [str(node.target) for node in program.graph.nodes]
+    assert targets.count("lltm_decoupled.cell.default") == 1
+    for batch_size in (5, 2, 9):
+        inputs = draw_step(target, batch_size)
+        assert all_equal(program.module()(*inputs), step(*inputs))
+
+
+@needs_compile
+def test_an_exported_program_is_saved_and_loaded(target, tmp_path):
+    step, inputs = Step(make(target)), draw_step(target, 5)
+    path = str(tmp_path / "step.pt2")
+    torch.export.save(torch.export.export(step, inputs), path)
+    assert all_equal(torch.export.load(path).module()(*inputs), step(*inputs))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace.*")
+def test_trace(target, tmp_path):
+    """TorchScript's tracer keeps the operator, for any batch size, also through a file."""
+    if not hasattr(torch.jit, "trace"):
+        pytest.skip(f"torch {torch.__version__} has no torch.jit.trace")
+    step = Step(make(target))
+    traced = torch.jit.trace(step, draw_step(target, 5))
+    path = str(tmp_path / "step.pt")
+    traced.save(path)
+    for model in (traced, torch.jit.load(path)):
+        assert "lltm_decoupled::cell" in str(model.inlined_graph)
+        for batch_size in (5, 2):
+            inputs = draw_step(target, batch_size)
+            assert all_equal(model(*inputs), step(*inputs))
+
+
+@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+def test_onnx_through_the_reference(exporter, tmp_path):
+    """ONNX knows no operator of ours: the reference module exports, with the same parameters."""
+    onnx = pytest.importorskip("onnx", reason="ONNX is not installed")
+    pytest.importorskip("onnx.reference", reason="this ONNX cannot run models")
+    options = {"input_names": ["input", "old_h", "old_cell"]}
+    if exporter == "dynamo":
+        pytest.importorskip("onnxscript", reason="torch's new exporter needs onnxscript")
+        if not hasattr(torch.onnx, "ONNXProgram"):
+            pytest.skip(f"torch {torch.__version__} has no exporter by dynamo")
+        options["dynamo"] = True
+    elif "dynamo" in inspect.signature(torch.onnx.export).parameters:
+        options["dynamo"] = False
+    cell = LLTM(3, 4)
+    portable = reference.LLTM(3, 4)
+    portable.load_state_dict(cell.state_dict())
+    inputs = [torch.randn(5, 3), torch.randn(5, 4), torch.randn(5, 4)]
+    path = str(tmp_path / "cell.onnx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's exporters warn of their own future
+        torch.onnx.export(Step(portable), tuple(inputs), path, **options)
+    session = onnx.reference.ReferenceEvaluator(path)
+    names = [value.name for value in session.proto_.graph.input]
+    results = session.run(None, {name: t.numpy() for name, t in zip(names, inputs)})
+    for actual, expected in zip(results, Step(cell)(*inputs)):
+        torch.testing.assert_close(torch.from_numpy(actual), expected.detach())
