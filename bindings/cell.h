@@ -47,9 +47,6 @@ std::tuple<at::Tensor, at::Tensor> run_cell_backward(const at::Tensor& grad_h,
                                                      const at::Tensor& bias,
                                                      const at::Tensor& new_cell);
 
-// The same values where a raw pointer may be taken: rows one after another, no negation left to do.
-at::Tensor dense(const at::Tensor& tensor);
-
 inline at::Tensor tensor_or_undefined(const OptionalTensor& tensor) {
   return tensor.has_value() ? *tensor : at::Tensor();
 }

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include "dispatch.h"
+#include "layout.h"
 
 namespace lltm_bindings {
 

@@ -22,8 +22,10 @@ HOST_SOURCES = (
     "bindings/fused_cell.cpp",
     "bindings/checks.cpp",
     "bindings/formula.cpp",
+    "bindings/layout.cpp",
     "bindings/library.cpp",
     "bindings/module.cpp",
+    "bindings/products.cpp",
     "bindings/tutorial.cpp",
 )
 CUDA_SOURCES = ("cuda_core/cell_fused.cu", "cuda_core/cell_kernels.cu")
