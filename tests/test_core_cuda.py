@@ -12,7 +12,19 @@ from conftest import require_device
 
 from lltm_decoupled import _C, reference
 
-CTYPES = {torch.float32: "float", torch.float64: "double"}
+CTYPES = {
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.float16: "half",
+    torch.bfloat16: "bfloat16",
+}
+# The inputs are exact in float64; what is left are a few roundings, and one of each half result.
+TOLERANCES = {
+    torch.float32: {"rtol": 1e-5, "atol": 1e-6},
+    torch.float64: {"rtol": 1e-13, "atol": 1e-14},
+    torch.float16: {"rtol": 2e-3, "atol": 1e-3},
+    torch.bfloat16: {"rtol": 1.6e-2, "atol": 8e-3},
+}
 FORWARD_OUTPUTS = ("new_h", "new_cell", "input_gate", "output_gate", "candidate_cell")
 
 
@@ -20,6 +32,12 @@ FORWARD_OUTPUTS = ("new_h", "new_cell", "input_gate", "output_gate", "candidate_
 def dtype(request):
     require_device("cuda:0")
     return request.param
+
+
+def argument(value):
+    if isinstance(value, int):
+        return ctypes.c_int64(value)
+    return ctypes.c_void_p(None if value is None else value.data_ptr())
 
 
 def core(operation, dtype):
@@ -30,11 +48,10 @@ def core(operation, dtype):
     function = getattr(library, name)
     function.restype = ctypes.c_int32
 
-    def call(batch_size, state_size, *tensors):
-        pointers = [None if t is None else ctypes.c_void_p(t.data_ptr()) for t in tensors]
-        sizes = (ctypes.c_int64(batch_size), ctypes.c_int64(state_size))
+    def call(*arguments):
+        """Sizes are ints, arrays tensors or None; the stream is added."""
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        return function(*sizes, *pointers, stream)
+        return function(*map(argument, arguments), stream)
 
     return call
 
@@ -70,8 +87,7 @@ def test_forward_and_backward(dtype, has_bias, saves_gates):
     input_gate, output_gate, candidate = sums.chunk(3, 1)
     expected = (new_h, new_cell, input_gate.sigmoid(), output_gate.sigmoid())
     expected += (torch.nn.functional.elu(candidate),)
-    tolerance = {"rtol": 1e-5, "atol": 1e-6} if dtype == torch.float32 else {"rtol": 1e-13}
-    tolerance.setdefault("atol", 1e-14)
+    tolerance = TOLERANCES[dtype]
     for got, want in list(zip(outputs, expected))[: 5 if saves_gates else 2]:
         torch.testing.assert_close(exact(got), want.detach(), **tolerance)
 
@@ -101,3 +117,39 @@ def test_statuses(dtype):
         assert forward(*sizes, *[None] * 8) == 0
         assert backward(*sizes, *[None] * 7) == 0
     torch.cuda.synchronize()  # nothing was launched, and nothing is wrong
+
+
+@pytest.mark.parametrize("has_bias", (True, False))
+@pytest.mark.parametrize("sizes", ((5, 36, 12), (5, 33, 7), (1, 4, 0), (66, 257, 300)), ids=str)
+def test_fused_forward(dtype, sizes, has_bias):
+    """Sizes that one load of four columns fits and that none does; a row of more than one tile."""
+    B, H, I = sizes
+    input, old_h, old_cell = (from_host(dtype, B, n) for n in (I, H, H))
+    weights = (torch.randn(3 * H, H + I, dtype=torch.float64) / (H + I) ** 0.5).to(dtype).cuda()
+    bias = from_host(dtype, 3 * H) if has_bias else None
+    new_h, new_cell, gates = (poisoned(dtype, B, n) for n in (H, H, 3 * H))
+    outputs = (new_h, new_cell, gates)
+    fused = core("fused_forward", dtype)
+    assert fused(B, H, I, input, weights, bias, old_h, old_cell, *outputs) == 0
+    wide = [t if t is None else exact(t) for t in (input, weights, bias, old_h, old_cell)]
+    expected = (*reference.lltm_cell(*wide), torch.cat([wide[3], wide[0]], 1) @ wide[1].t())
+    for got, want in zip(outputs, expected):
+        torch.testing.assert_close(exact(got), want, **TOLERANCES[dtype])
+    again = (poisoned(dtype, B, H), poisoned(dtype, B, H))
+    assert fused(B, H, I, input, weights, bias, old_h, old_cell, *again, None) == 0
+    assert torch.equal(again[0], new_h) and torch.equal(again[1], new_cell)
+
+
+def test_fused_statuses(dtype):
+    fused, some = core("fused_forward", dtype), from_host(dtype, 2, 24)
+    for sizes, status in (
+        ((-1, 4, 4), -1),
+        ((2, -1, 4), -2),
+        ((2, 4, -1), -3),
+        ((2, 4, 2**62), -3),
+    ):
+        assert fused(*sizes, *[some] * 8) == status
+    for place, status in ((0, -4), (1, -5), (3, -7), (4, -8), (5, -9), (6, -10)):
+        assert fused(2, 4, 4, *[None if i == place else some for i in range(8)]) == status
+    assert fused(0, 4, 4, *[None] * 8) == 0
+    torch.cuda.synchronize()

@@ -143,6 +143,8 @@ REPARAMETRIZATIONS = {
 @pytest.mark.parametrize("name", REPARAMETRIZATIONS)
 def test_reparametrized_weights_train(name, target):
     """The weights are read at each call: a step through the new parameters equals the reference."""
+    if name == "orthogonal" and target.dtype in (torch.float16, torch.bfloat16):
+        pytest.skip("torch has no matrix exponential of half types")
     if name == "parametrizations.weight_norm" and not hasattr(
         nn.utils.parametrizations, "weight_norm"
     ):
@@ -168,14 +170,13 @@ def test_reparametrized_weights_train(name, target):
         assert_close(gradients[0][key], expected, target, key, terms=100)
 
 
-def test_half_says_what_is_supported(target):
-    """half() itself must not be broken: it is the call that says which dtypes there are."""
+def test_half_and_back(target):
+    """half(), bfloat16() and to() change the parameters, and the cell follows."""
     module = make(target)
     input = draw(target)[0]
     for change, dtype in ((module.half, torch.float16), (module.bfloat16, torch.bfloat16)):
         change()
-        with pytest.raises(RuntimeError, match="float32 or float64"):
-            module(input.to(dtype))
+        assert {t.dtype for t in module(input.to(dtype))} == {dtype}
     module.to(target.dtype)
     assert torch.isfinite(module(input)[0]).all()
 

@@ -122,7 +122,9 @@ MISTAKES = {
     "one less": lambda t, number: resized(t, number % t.dim(), -1),
     "another rank": lambda t, number: t.unsqueeze(number % (t.dim() + 1)).unsqueeze(0),
     "no rank": lambda t, number: t.sum(),
-    "float16": lambda t, number: t.half(),
+    "another half type": lambda t, number: t.to(
+        torch.bfloat16 if t.dtype == torch.float16 else torch.float16
+    ),
     "int64": lambda t, number: t.long(),
     "complex": lambda t, number: t.to(torch.complex64),
     "the other float": lambda t, number: t.to(
