@@ -22,7 +22,8 @@ def lltm_cell(input, weights, bias, old_h, old_cell):
     torch.ops.lltm_decoupled.cell.
 
     Args:
-        input: (batch_size, input_features), float32 or float64
+        input: (batch_size, input_features), float32, float64, float16 or bfloat16; half types are
+            computed in float32 and rounded once
         weights: (3 * state_size, state_size + input_features)
         bias: (3 * state_size), (1, 3 * state_size) or None
         old_h, old_cell: (batch_size, state_size)

@@ -3,9 +3,9 @@
     from lltm_decoupled.compat import lltm_cpp, lltm_cuda
 
 in place of `import lltm_cpp` and `import lltm_cuda`. Each serves every device. All tensors are
-float32 or float64, of one dtype and on one device, with any strides; a wrong shape, dtype or device
-raises RuntimeError and names the argument. No gradient is recorded: they are for use inside a
-torch.autograd.Function, as in the tutorial.
+float32, float64, float16 or bfloat16, of one dtype and on one device, with any strides; a wrong
+shape, dtype or device raises RuntimeError and names the argument. No gradient is recorded: they are
+for use inside a torch.autograd.Function, as in the tutorial.
 """
 
 from ._native import _C
@@ -18,7 +18,7 @@ def forward(input, weights, bias, old_h, old_cell):
 
     Shapes: input (batch_size, input_features), weights (3 * state_size, state_size +
     input_features), bias (3 * state_size), (1, 3 * state_size) or None, old_h and old_cell
-    (batch_size, state_size); float32 or float64.
+    (batch_size, state_size); of one dtype.
 
     Returns:
         [new_h, new_cell, input_gate, output_gate, candidate_cell, X, gate_weights]: the first five
