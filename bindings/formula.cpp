@@ -11,12 +11,13 @@ struct Gates {
   at::Tensor without_bias, input_gate, output_gate, candidate, candidate_cell;
 };
 
+// The products in the arguments' dtype, the activations in `dtype`.
 Gates compute_gates(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
-                    const at::Tensor& old_h) {
+                    const at::Tensor& old_h, at::ScalarType dtype) {
   Gates gates;
   gates.without_bias = at::mm(at::cat({old_h, input}, 1), weights.t());
   const at::Tensor sum = bias.defined() ? gates.without_bias + bias : gates.without_bias;
-  const std::vector<at::Tensor> parts = sum.chunk(3, 1);
+  const std::vector<at::Tensor> parts = sum.to(dtype).chunk(3, 1);
   gates.input_gate = at::sigmoid(parts[0]);
   gates.output_gate = at::sigmoid(parts[1]);
   gates.candidate = parts[2];
@@ -38,7 +39,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward_formula(const at::Te
                                                                     const at::Tensor& old_cell) {
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
   check_cell(input, weights, bias_or_none, old_h, old_cell);
-  const Gates gates = compute_gates(input, weights, bias_or_none, old_h);
+  const Gates gates = compute_gates(input, weights, bias_or_none, old_h, input.scalar_type());
   auto state = state_of(gates, old_cell);
   return std::make_tuple(std::get<0>(state), std::get<1>(state), gates.without_bias);
 }
@@ -57,7 +58,8 @@ std::tuple<at::Tensor, at::Tensor> cell_mixed_formula(const at::Tensor& input,
                                                       const at::Tensor& old_cell) {
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
   check_cell(input, weights, bias_or_none, old_h, old_cell.to(input.scalar_type()));
-  return state_of(compute_gates(input, weights, bias_or_none, old_h), old_cell);
+  const at::ScalarType wide = at::promote_types(input.scalar_type(), old_cell.scalar_type());
+  return state_of(compute_gates(input, weights, bias_or_none, old_h, wide), old_cell);
 }
 
 CellGradients cell_backward_formula(const OptionalTensor& grad_h, const OptionalTensor& grad_cell,
@@ -67,7 +69,7 @@ CellGradients cell_backward_formula(const OptionalTensor& grad_h, const Optional
                                     GradientMask mask) {
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
   const CellSizes sizes = check_cell(input, weights, bias_or_none, old_h, new_cell);
-  const Gates gates = compute_gates(input, weights, bias_or_none, old_h);
+  const Gates gates = compute_gates(input, weights, bias_or_none, old_h, input.scalar_type());
   const at::Tensor tanh_cell = at::tanh(new_cell);
 
   at::Tensor d_old_cell = tensor_or_undefined(grad_cell);

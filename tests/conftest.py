@@ -3,6 +3,7 @@
 `LLTM_REQUIRE_CUDA=1` turns a missing GPU (or a binary without CUDA) from a skip into a failure.
 """
 
+import functools
 import os
 from typing import NamedTuple
 
@@ -73,9 +74,29 @@ def require_device(device):
     pytest.skip(reason)
 
 
+@functools.lru_cache(maxsize=None)
+def why_unsupported(dtype):
+    """None if torch itself computes a cell in `dtype` on a CPU; torch 1 does not in half types."""
+    from lltm_decoupled import reference
+
+    shapes = ((2, 1), (3, 2), (3,), (2, 1), (2, 1))
+    inputs = [torch.ones(shape, dtype=dtype, requires_grad=True) for shape in shapes]
+    try:
+        sum(output.sum() for output in reference.lltm_cell(*inputs)).backward()
+        return None
+    except RuntimeError as error:
+        return f"torch {torch.__version__} on a CPU: {error}"
+
+
+def require_target(target):
+    require_device(target.device)
+    if target.device == "cpu" and why_unsupported(target.dtype):
+        pytest.skip(why_unsupported(target.dtype))
+
+
 def usable(target):
     """Yield an available target, and see that the test left the current device alone."""
-    require_device(target.device)
+    require_target(target)
     yield target
     if target.device != "cpu":
         assert torch.cuda.current_device() == 0, "the current device was changed"
