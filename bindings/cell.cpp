@@ -15,7 +15,9 @@ namespace {
 // Rows below which a second CPU thread costs more than it saves, as a number of units.
 const int64_t kUnitsPerThread = 16384;
 
-// Runs work(first_row, rows) over all rows: one launch on a GPU, over torch's threads on a CPU.
+// Runs work(first_row, rows) over all rows: one launch on a GPU. On a CPU the rows are split
+// over torch's threads where this file is compiled with OpenMP, which the build does not ask for
+// yet; without it at::parallel_for runs them in the calling thread.
 template <typename Work>
 void for_rows(const at::Tensor& like, int64_t rows, int64_t width, const Work& work) {
   if (like.is_cuda()) return work(0, rows);
@@ -130,6 +132,9 @@ CellGradients cell_backward(const OptionalTensor& grad_h, const OptionalTensor& 
   auto pointwise = run_cell_backward(d_new_h, d_new_cell, gates, bias_or_none, new_cell);
   const at::Tensor& d_gates = std::get<0>(pointwise);
   at::Tensor d_weights, d_bias, d_old_cell;
+  // The largest first: with smaller allocations in between, the C library's heap often fails to
+  // give d_weights the block that the last step's was freed from, and asks the system for fresh
+  // pages.
   if (mask[1]) d_weights = multiply_d_weights(d_gates, input, old_h, sizes);
   auto d_inputs = multiply_d_inputs(d_gates, weights, mask[3], mask[0], sizes);
   if (mask[2] && bias_or_none.defined()) d_bias = d_gates.sum(0, bias_or_none.dim() == 2);
