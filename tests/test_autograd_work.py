@@ -67,9 +67,15 @@ def test_no_product_outside_the_inputs_asked_for(target):
 
 
 def test_forward_is_one_product(target):
+    """Of ATen's on a CPU; at this size a GPU's one launch has the products inside."""
     inputs = draw(target, BATCH, FEATURES, STATE)
     for tensors in (inputs, each(lambda t: t.clone().requires_grad_(), inputs)):
-        assert multiplications(profiled(lambda: lltm_cell(*tensors))) == COST["w"]  # noqa: B023
+        events = profiled(lambda: lltm_cell(*tensors))  # noqa: B023
+        if target.device == "cpu":
+            assert multiplications(events) == COST["w"]
+        else:
+            assert multiplications(events) == 0
+            assert [name for name, _ in events if "Launch" in name] == ["cudaLaunchKernel"]
 
 
 @pytest.mark.parametrize("used", OUTPUTS)
