@@ -5,6 +5,7 @@
 
 #include "formula.h"
 #include "operators.h"
+#include "sequence_operators.h"
 
 namespace lltm_bindings {
 namespace {
@@ -57,6 +58,38 @@ std::tuple<at::Tensor, at::Tensor> cell_autocast_cpu(const at::Tensor& input,
   }
   static const auto op = find_operator<decltype(cell)>("lltm_decoupled::cell");
   return op.call(narrow, cast(weights), cast(bias), cast(old_h), old_cell);
+}
+
+namespace {
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> cast_sequence(
+    const Cast& cast, const at::Tensor& input, const at::Tensor& weights,
+    const OptionalTensor& bias, const at::Tensor& h0, const at::Tensor& c0,
+    const OptionalTensor& batch_sizes, bool reverse, bool recompute,
+    const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+  static const auto op = find_operator<decltype(sequence)>("lltm_decoupled::sequence");
+  return op.call(cast(input), cast(weights), cast(bias), cast(h0), cast(c0), batch_sizes, reverse,
+                 recompute, zoneout_h, zoneout_c);
+}
+
+}  // namespace
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_autocast_cuda(
+    const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
+    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
+    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+  c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::Autocast);
+  return cast_sequence(Cast(at::kCUDA), input, weights, bias, h0, c0, batch_sizes, reverse,
+                       recompute, zoneout_h, zoneout_c);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_autocast_cpu(
+    const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
+    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
+    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+  c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+  return cast_sequence(Cast(at::kCPU), input, weights, bias, h0, c0, batch_sizes, reverse,
+                       recompute, zoneout_h, zoneout_c);
 }
 
 }  // namespace lltm_bindings

@@ -1,11 +1,6 @@
 #include "autograd.h"
 
-#include <torch/csrc/autograd/custom_function.h>
-#include <torch/version.h>
-#if TORCH_VERSION_MAJOR >= 2
-#include <ATen/FuncTorchTLS.h>
-#endif
-
+#include "autograd_tools.h"
 #include "formula.h"
 #include "operators.h"
 
@@ -38,7 +33,9 @@ class CellFunction : public torch::autograd::Function<CellFunction> {
     if (!grad_h.defined() && !grad_cell.defined()) return variable_list(5);
     const variable_list saved = ctx->get_saved_variables();
     const OptionalTensor bias = optional(saved[2]);
-    const GradientMask mask = wanted(ctx, saved);
+    // old_cell is not saved: its gradient costs nothing.
+    const GradientMask mask =
+        wanted_gradients(ctx, {saved[0], saved[1], saved[2], saved[3], Variable()});
     CellGradients gradients;
     if (at::GradMode::is_enabled()) {
       // create_graph: the gradients are differentiated in turn.
@@ -54,60 +51,7 @@ class CellFunction : public torch::autograd::Function<CellFunction> {
     return {std::get<0>(gradients), std::get<1>(gradients), std::get<2>(gradients),
             std::get<3>(gradients), std::get<4>(gradients)};
   }
-
- private:
-  static OptionalTensor optional(const Variable& variable) {
-    return variable.defined() ? OptionalTensor(variable) : OptionalTensor();
-  }
-
-  // Which gradients this backward pass wants.
-  static GradientMask wanted(AutogradContext* ctx, const variable_list& saved) {
-    const bool has_bias = saved[2].defined();
-#if TORCH_VERSION_MAJOR >= 2
-    // Edges are counted without an absent bias.
-    GradientMask mask;
-    size_t edge = 0;
-    for (size_t i = 0; i < mask.size(); ++i) {
-      mask[i] = (i != 2 || has_bias) && ctx->needs_input_grad(edge++);
-    }
-    return mask;
-#else
-    // torch 1 does not tell. What requires no gradient needs none; of the others autograd drops
-    // what nobody wants. That of old_cell, which is not saved, costs nothing.
-    (void)ctx;
-    return {saved[0].requires_grad(), saved[1].requires_grad(),
-            has_bias && saved[2].requires_grad(), saved[3].requires_grad(), true};
-#endif
-  }
 };
-
-template <typename Predicate>
-bool any_of(const Predicate& predicate, const at::Tensor& input, const at::Tensor& weights,
-            const OptionalTensor& bias, const at::Tensor& old_h, const at::Tensor& old_cell) {
-  return predicate(input) || predicate(weights) || (bias.has_value() && predicate(*bias)) ||
-         predicate(old_h) || predicate(old_cell);
-}
-
-bool requires_grad(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
-
-bool has_tangent(const at::Tensor& tensor) {
-  return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
-}
-
-// Whether a transform of torch.func (grad, vmap, jvp, ...) is at work. PyTorch tells only by the
-// error that it would raise for our Function.
-bool in_transform() {
-#if TORCH_VERSION_MAJOR >= 2
-  const auto& transforms = at::functorch::functorchTLSAccessor();
-  if (!transforms) return false;
-  try {
-    transforms->checkSupportsCppAutogradFunction();
-  } catch (const c10::Error&) {
-    return true;
-  }
-#endif
-  return false;
-}
 
 }  // namespace
 

@@ -1,6 +1,5 @@
 #include "cell.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
 #include "checks.h"
@@ -8,25 +7,9 @@
 #include "fused_cell.h"
 #include "layout.h"
 #include "products.h"
+#include "rows.h"
 
 namespace lltm_bindings {
-namespace {
-
-// Rows below which a second CPU thread costs more than it saves, as a number of units.
-const int64_t kUnitsPerThread = 16384;
-
-// Runs work(first_row, rows) over all rows: one launch on a GPU. On a CPU the rows are split
-// over torch's threads where this file is compiled with OpenMP, which the build does not ask for
-// yet; without it at::parallel_for runs them in the calling thread.
-template <typename Work>
-void for_rows(const at::Tensor& like, int64_t rows, int64_t width, const Work& work) {
-  if (like.is_cuda()) return work(0, rows);
-  const int64_t grain = kUnitsPerThread / (width > 0 ? width : 1) + 1;
-  at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) { work(begin, end - begin); });
-}
-
-}  // namespace
-
 std::tuple<at::Tensor, at::Tensor> run_cell_forward(const at::Tensor& gates, const at::Tensor& bias,
                                                     const at::Tensor& old_cell,
                                                     const Activations& save) {

@@ -10,12 +10,16 @@ bool is_supported(at::ScalarType dtype) {
 
 }  // namespace
 
-void check_matrix(const at::Tensor& tensor, const char* name, const char* meaning) {
+void check_dense(const at::Tensor& tensor, const char* name) {
   TORCH_CHECK(tensor.defined(), "lltm_decoupled: expected a tensor for ", name, ", got None");
   TORCH_CHECK(tensor.layout() == at::kStrided, "lltm_decoupled: expected ", name,
               " to be a dense tensor, got layout ", tensor.layout());
   TORCH_CHECK(is_supported(tensor.scalar_type()), "lltm_decoupled: expected ", name,
               " of dtype float32, float64, float16 or bfloat16, got ", tensor.scalar_type());
+}
+
+void check_matrix(const at::Tensor& tensor, const char* name, const char* meaning) {
+  check_dense(tensor, name);
   TORCH_CHECK(tensor.dim() == 2, "lltm_decoupled: expected ", name, " to have 2 dimensions ",
               meaning, ", got shape ", tensor.sizes());
 }
@@ -43,6 +47,19 @@ int64_t check_weights(const at::Tensor& weights, int64_t input_features) {
   return state_size;
 }
 
+int64_t check_cell_parameters(const at::Tensor& weights, const at::Tensor& bias,
+                              const at::Tensor& input, int64_t input_features) {
+  const int64_t state_size = check_weights(weights, input_features);
+  check_tensor(weights, "weights", weights.sizes(), "its own", input, "input");
+  if (bias.defined()) {
+    const bool is_row = bias.dim() == 2;  // (1, 3 * state_size), as the tutorial has it
+    const int64_t shape[] = {1, 3 * state_size};
+    check_tensor(bias, "bias", at::IntArrayRef(shape + (is_row ? 0 : 1), is_row ? 2 : 1),
+                 is_row ? "(1, 3 * state_size)" : "(3 * state_size)", input, "input");
+  }
+  return state_size;
+}
+
 CellSizes check_cell(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
                      const at::Tensor& old_h, const at::Tensor& old_cell) {
   check_matrix(input, "input", "(batch_size, input_features)");
@@ -50,15 +67,7 @@ CellSizes check_cell(const at::Tensor& input, const at::Tensor& weights, const a
   CellSizes sizes;
   sizes.batch_size = input.size(0);
   sizes.input_features = input.size(1);
-  sizes.state_size = check_weights(weights, sizes.input_features);
-  check_tensor(weights, "weights", weights.sizes(), "its own", input, "input");
-  if (bias.defined()) {
-    const int64_t rows = 3 * sizes.state_size;
-    const bool is_row = bias.dim() == 2;  // (1, 3 * state_size), as the tutorial has it
-    const int64_t shape[] = {1, rows};
-    check_tensor(bias, "bias", at::IntArrayRef(shape + (is_row ? 0 : 1), is_row ? 2 : 1),
-                 is_row ? "(1, 3 * state_size)" : "(3 * state_size)", input, "input");
-  }
+  sizes.state_size = check_cell_parameters(weights, bias, input, sizes.input_features);
   const int64_t state_shape[] = {sizes.batch_size, sizes.state_size};
   check_tensor(old_h, "old_h", state_shape, "(batch_size, state_size)", input, "input");
   check_tensor(old_cell, "old_cell", state_shape, "(batch_size, state_size)", input, "input");

@@ -21,6 +21,25 @@ void check_tensor(const at::Tensor& tensor, const char* name, at::IntArrayRef sh
 CellSizes check_cell(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
                      const at::Tensor& old_h, const at::Tensor& old_cell);
 
+// `tensor` is dense and of a supported dtype.
+void check_dense(const at::Tensor& tensor, const char* name);
+
+// `weights` and `bias` (or none) belong together and to `input`; returns state_size.
+int64_t check_cell_parameters(const at::Tensor& weights, const at::Tensor& bias,
+                              const at::Tensor& input, int64_t input_features);
+
+struct SequenceArguments;
+
+struct SequenceSizes {
+  int64_t steps;
+  int64_t batch_size;
+  int64_t state_size;
+  int64_t input_features;
+  int64_t rows;  // of all steps together
+};
+
+SequenceSizes check_sequence(const SequenceArguments& arguments);
+
 // `tensor` is a dense matrix on a device, of a supported dtype.
 void check_matrix(const at::Tensor& tensor, const char* name, const char* meaning);
 

@@ -58,32 +58,54 @@ struct DeviceScope {
 template <typename T>
 struct Core;
 
-#define LLTM_DEFINE_CORE(torch_type, core_type, name)                                         \
-  template <>                                                                                 \
-  struct Core<torch_type> {                                                                   \
-    typedef torch_type Scalar;                                                                \
-    typedef core_type Storage;                                                                \
-    explicit Core(bool is_cuda)                                                               \
-        : cell_forward(LLTM_CORE(cell_forward, name, is_cuda)),                               \
-          cell_backward(LLTM_CORE(cell_backward, name, is_cuda)),                             \
-          cell_fused_forward(LLTM_CUDA_CORE(cell_fused_forward, name)) {}                     \
-    decltype(&lltm_cell_forward_cpu_##name) cell_forward;                                     \
-    decltype(&lltm_cell_backward_cpu_##name) cell_backward;                                   \
-    decltype(&lltm_cell_fused_forward_cuda_##name) cell_fused_forward;                        \
-                                                                                              \
-    /* A dense tensor's memory, `rows` rows on; null if undefined. */                         \
-    static Storage* pointer(const at::Tensor& tensor, int64_t rows) {                         \
-      if (!tensor.defined()) return nullptr;                                                  \
-      return reinterpret_cast<Storage*>(tensor.data_ptr<Scalar>()) + rows * tensor.stride(0); \
-    }                                                                                         \
+#define LLTM_DEFINE_CORE(torch_type, core_type, compute_type, name)                               \
+  template <>                                                                                     \
+  struct Core<torch_type> {                                                                       \
+    typedef torch_type Scalar;                                                                    \
+    typedef core_type Storage;                                                                    \
+    typedef compute_type Compute;                                                                 \
+    explicit Core(bool is_cuda)                                                                   \
+        : cell_forward(LLTM_CORE(cell_forward, name, is_cuda)),                                   \
+          cell_backward(LLTM_CORE(cell_backward, name, is_cuda)),                                 \
+          step_forward(LLTM_CORE(step_forward, name, is_cuda)),                                   \
+          step_backward(LLTM_CORE(step_backward, name, is_cuda)),                                 \
+          cell_fused_forward(LLTM_CUDA_CORE(cell_fused_forward, name)),                           \
+          step_fused_forward(LLTM_CUDA_CORE(step_fused_forward, name)),                           \
+          step_fused_backward(LLTM_CUDA_CORE(step_fused_backward, name)) {}                       \
+    decltype(&lltm_cell_forward_cpu_##name) cell_forward;                                         \
+    decltype(&lltm_cell_backward_cpu_##name) cell_backward;                                       \
+    decltype(&lltm_step_forward_cpu_##name) step_forward;                                         \
+    decltype(&lltm_step_backward_cpu_##name) step_backward;                                       \
+    decltype(&lltm_cell_fused_forward_cuda_##name) cell_fused_forward;                            \
+    decltype(&lltm_step_fused_forward_cuda_##name) step_fused_forward;                            \
+    decltype(&lltm_step_fused_backward_cuda_##name) step_fused_backward;                          \
+                                                                                                  \
+    /* A dense tensor's memory, `rows` rows on; null if undefined. */                             \
+    static Storage* pointer(const at::Tensor& tensor, int64_t rows) {                             \
+      if (!tensor.defined()) return nullptr;                                                      \
+      return reinterpret_cast<Storage*>(tensor.data_ptr<Scalar>()) + rows * tensor.stride(0);     \
+    }                                                                                             \
+    /* Of a dense tensor of the compute type, and of a mask. */                                   \
+    static Compute* compute_pointer(const at::Tensor& tensor, int64_t rows) {                     \
+      return tensor.data_ptr<Compute>() + rows * tensor.stride(0);                                \
+    }                                                                                             \
+    static const uint8_t* mask_pointer(const at::Tensor& tensor, int64_t rows) {                  \
+      if (!tensor.defined()) return nullptr;                                                      \
+      return reinterpret_cast<const uint8_t*>(tensor.data_ptr<bool>()) + rows * tensor.stride(0); \
+    }                                                                                             \
   };
 
-LLTM_DEFINE_CORE(float, float, float)
-LLTM_DEFINE_CORE(double, double, double)
-LLTM_DEFINE_CORE(at::Half, lltm_half, half)
-LLTM_DEFINE_CORE(at::BFloat16, lltm_bfloat16, bfloat16)
+LLTM_DEFINE_CORE(float, float, float, float)
+LLTM_DEFINE_CORE(double, double, double, double)
+LLTM_DEFINE_CORE(at::Half, lltm_half, float, half)
+LLTM_DEFINE_CORE(at::BFloat16, lltm_bfloat16, float, bfloat16)
 
 #undef LLTM_DEFINE_CORE
+
+// The type that the core computes in.
+inline at::ScalarType compute_dtype(const at::Tensor& like) {
+  return like.element_size() == 2 ? at::kFloat : like.scalar_type();
+}
 
 // Calls work(core, stream) for the dtype and on the device of `like`.
 template <typename Work>

@@ -14,13 +14,18 @@ static int64_t most_products(at::ScalarType dtype) {
   return dtype == at::kFloat ? 4500000 : 3000000;
 }
 
-bool fits_fused_cell(const at::Tensor& input, const CellSizes& sizes) {
-  if (!kWithCuda || !input.is_cuda() || sizes.batch_size > 64) return false;
-  // The kernel works on whole tiles of 4 rows.
-  const int64_t rows = (sizes.batch_size + 3) / 4 * 4;
-  const int64_t width = sizes.state_size + sizes.input_features;
+bool fits_fused_product(const at::Tensor& like, int64_t batch_size, int64_t state_size,
+                        int64_t width) {
+  if (!kWithCuda || !like.is_cuda() || batch_size > 64) return false;
   if (width > 4096) return false;  // also keeps the product below from overflowing
-  return rows * sizes.state_size * width <= most_products(input.scalar_type());
+  // The kernel works on whole tiles of 4 rows.
+  const int64_t rows = (batch_size + 3) / 4 * 4;
+  return rows * state_size * width <= most_products(like.scalar_type());
+}
+
+bool fits_fused_cell(const at::Tensor& input, const CellSizes& sizes) {
+  return fits_fused_product(input, sizes.batch_size, sizes.state_size,
+                            sizes.state_size + sizes.input_features);
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> run_fused_cell(

@@ -6,7 +6,12 @@
 
 namespace lltm_bindings {
 
-// Whether one kernel is faster than two products and a pointwise kernel.
+// Whether a GPU computes (batch_size, width) times (width, state_size) for each gate faster inside
+// the pointwise kernel than before it.
+bool fits_fused_product(const at::Tensor& like, int64_t batch_size, int64_t state_size,
+                        int64_t width);
+
+// The same for the whole cell.
 bool fits_fused_cell(const at::Tensor& input, const CellSizes& sizes);
 
 // On checked tensors that fit -> new_h, new_cell, and gates unless they are not wanted.

@@ -5,6 +5,7 @@
 #include "autocast.h"
 #include "autograd.h"
 #include "formula.h"
+#include "sequence_operators.h"
 
 namespace lltm_bindings {
 
@@ -21,12 +22,30 @@ TORCH_LIBRARY(lltm_decoupled, m) {
       "_cell_backward(Tensor? grad_h, Tensor? grad_cell, Tensor input, Tensor weights,"
       " Tensor? bias, Tensor old_h, Tensor new_cell, Tensor gates, bool[5] output_mask)"
       " -> (Tensor d_input, Tensor d_weights, Tensor d_bias, Tensor d_old_h, Tensor d_old_cell)");
+  m.def(
+      "sequence(Tensor input, Tensor weights, Tensor? bias, Tensor h0, Tensor c0,"
+      " Tensor? batch_sizes=None, bool reverse=False, bool recompute=False,"
+      " Tensor? zoneout_h=None, Tensor? zoneout_c=None)"
+      " -> (Tensor output, Tensor h_n, Tensor c_n)");
+  m.def(
+      "_sequence_forward(Tensor input, Tensor weights, Tensor? bias, Tensor h0, Tensor c0,"
+      " Tensor? batch_sizes, bool reverse, bool recompute, Tensor? zoneout_h, Tensor? zoneout_c)"
+      " -> (Tensor output, Tensor h_n, Tensor c_n, Tensor activations, Tensor cells)");
+  m.def(
+      "_sequence_backward(Tensor? grad_output, Tensor? grad_h_n, Tensor? grad_c_n, Tensor input,"
+      " Tensor weights, Tensor? bias, Tensor h0, Tensor c0, Tensor output, Tensor activations,"
+      " Tensor cells, Tensor? batch_sizes, bool reverse, bool recompute, Tensor? zoneout_h,"
+      " Tensor? zoneout_c, bool[5] output_mask)"
+      " -> (Tensor d_input, Tensor d_weights, Tensor d_bias, Tensor d_h0, Tensor d_c0)");
 }
 
 TORCH_LIBRARY_IMPL(lltm_decoupled, CPU, m) {
   m.impl("cell", cell);
   m.impl("_cell_forward", cell_forward);
   m.impl("_cell_backward", cell_backward);
+  m.impl("sequence", sequence);
+  m.impl("_sequence_forward", sequence_forward);
+  m.impl("_sequence_backward", sequence_backward);
 }
 
 // Registered in a build without CUDA too: the error then says that, and how to rebuild.
@@ -34,6 +53,9 @@ TORCH_LIBRARY_IMPL(lltm_decoupled, CUDA, m) {
   m.impl("cell", cell);
   m.impl("_cell_forward", cell_forward);
   m.impl("_cell_backward", cell_backward);
+  m.impl("sequence", sequence);
+  m.impl("_sequence_forward", sequence_forward);
+  m.impl("_sequence_backward", sequence_backward);
 }
 
 // Every device that the core has no kernel for.
@@ -41,6 +63,7 @@ TORCH_LIBRARY_IMPL(lltm_decoupled, CompositeExplicitAutograd, m) {
   m.impl("cell", cell_formula);
   m.impl("_cell_forward", cell_forward_formula);
   m.impl("_cell_backward", cell_backward_formula);
+  m.impl("sequence", sequence_composite);
 }
 
 #if TORCH_VERSION_MAJOR >= 2
@@ -50,13 +73,23 @@ TORCH_LIBRARY_IMPL(lltm_decoupled, FuncTorchBatched, m) {
   m.impl("cell", cell_formula);
   m.impl("_cell_forward", cell_forward_formula);
   m.impl("_cell_backward", cell_backward_formula);
+  m.impl("sequence", sequence_composite);
 }
 #endif
 
-TORCH_LIBRARY_IMPL(lltm_decoupled, Autograd, m) { m.impl("cell", cell_autograd); }
+TORCH_LIBRARY_IMPL(lltm_decoupled, Autograd, m) {
+  m.impl("cell", cell_autograd);
+  m.impl("sequence", sequence_autograd);
+}
 
-TORCH_LIBRARY_IMPL(lltm_decoupled, Autocast, m) { m.impl("cell", cell_autocast_cuda); }
+TORCH_LIBRARY_IMPL(lltm_decoupled, Autocast, m) {
+  m.impl("cell", cell_autocast_cuda);
+  m.impl("sequence", sequence_autocast_cuda);
+}
 
-TORCH_LIBRARY_IMPL(lltm_decoupled, AutocastCPU, m) { m.impl("cell", cell_autocast_cpu); }
+TORCH_LIBRARY_IMPL(lltm_decoupled, AutocastCPU, m) {
+  m.impl("cell", cell_autocast_cpu);
+  m.impl("sequence", sequence_autocast_cpu);
+}
 
 }  // namespace lltm_bindings

@@ -1,4 +1,4 @@
-// The C ABI of the host twins, and the choice of their instruction set.
+// The C ABI of the cell's host twins.
 #include "cell_host.h"
 
 #include "cell_host_loops.h"
@@ -10,11 +10,9 @@ LLTM_DEFINE_HOST_CELL(host_cell_baseline)
 
 static const HostCell& host_cell() {
 #ifdef LLTM_HOST_X86_VARIANTS
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
-    return host_cell_avx512;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return host_cell_avx2;
+  const HostIsa isa = host_isa();
+  if (isa == kHostAvx512) return host_cell_avx512;
+  if (isa == kHostAvx2) return host_cell_avx2;
 #endif
   return host_cell_baseline;
 }

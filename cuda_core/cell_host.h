@@ -30,6 +30,20 @@ extern const HostCell host_cell_avx2;
 extern const HostCell host_cell_avx512;
 #endif
 
+// Which of the tables this processor can run.
+enum HostIsa { kHostBaseline, kHostAvx2, kHostAvx512 };
+
+static inline HostIsa host_isa() {
+#ifdef LLTM_HOST_X86_VARIANTS
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
+    return kHostAvx512;
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kHostAvx2;
+#endif
+  return kHostBaseline;
+}
+
 }  // namespace lltm
 
 #endif  // LLTM_CELL_HOST_H_

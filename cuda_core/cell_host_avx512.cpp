@@ -1,5 +1,6 @@
 // The host twins for x86-64 with AVX-512.
 #include "cell_host.h"
+#include "step_host.h"
 
 #ifdef LLTM_HOST_X86_VARIANTS
 
@@ -13,9 +14,11 @@
 #endif
 
 #include "cell_host_loops.h"
+#include "step_host_loops.h"
 
 namespace lltm {
 LLTM_DEFINE_HOST_CELL(host_cell_avx512)
+LLTM_DEFINE_HOST_STEP(host_step_avx512)
 }  // namespace lltm
 
 #if defined(__clang__)

@@ -1,6 +1,7 @@
 // The cell's two kernels and their C ABI. A thread computes one unit of one row, and strides on.
 #include <cuda_runtime.h>
 
+#include "grid.h"
 #include "lltm.h"
 #include "lltm_cell.h"
 #include "lltm_math.h"
@@ -8,24 +9,6 @@
 
 namespace lltm {
 namespace {
-
-const int kThreads = 256;
-// Enough to fill any GPU many times over; what is left is strided over.
-const int64_t kMostBlocks = 1 << 20;
-
-// 64-bit division costs a hundred instructions, and nearly every size fits in 32 bits.
-__device__ __forceinline__ int64_t divide(int64_t a, int64_t b) {
-  if (((a | b) >> 32) == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
-  return a / b;
-}
-
-__device__ __forceinline__ int64_t first_index() {
-  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-
-__device__ __forceinline__ int64_t index_stride() {
-  return static_cast<int64_t>(gridDim.x) * blockDim.x;
-}
 
 template <typename S>
 __device__ __forceinline__ ComputeType<S> load_gate(const S* gates, const S* bias, int64_t unit) {
@@ -79,9 +62,7 @@ template <typename Arguments>
 int32_t launch(const Arguments& a, cudaStream_t stream) {
   const int32_t status = check(a);
   if (status || is_empty(a)) return status;
-  const int64_t blocks = (a.batch_size * a.state_size + kThreads - 1) / kThreads;
-  const int grid = static_cast<int>(blocks < kMostBlocks ? blocks : kMostBlocks);
-  kernel<<<grid, kThreads, 0, stream>>>(a);
+  kernel<<<grid_of(a.batch_size * a.state_size), kThreads, 0, stream>>>(a);
   return static_cast<int32_t>(cudaGetLastError());
 }
 

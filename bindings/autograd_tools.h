@@ -1,0 +1,73 @@
+// What the autograd functions of the operators share.
+#pragma once
+
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/version.h>
+#if TORCH_VERSION_MAJOR >= 2
+#include <ATen/FuncTorchTLS.h>
+#endif
+
+#include <array>
+
+#include "cell.h"
+
+namespace lltm_bindings {
+
+inline OptionalTensor optional(const at::Tensor& tensor) {
+  return tensor.defined() ? OptionalTensor(tensor) : OptionalTensor();
+}
+
+// Which gradients a backward pass wants, of the five inputs (input, weights, bias, state, state)
+// that a Function's apply was called with first.
+inline GradientMask wanted_gradients(torch::autograd::AutogradContext* ctx,
+                                     const std::array<at::Tensor, 5>& inputs) {
+  const bool has_bias = inputs[2].defined();
+  GradientMask mask;
+#if TORCH_VERSION_MAJOR >= 2
+  // Edges are counted without an absent bias.
+  size_t edge = 0;
+  for (size_t i = 0; i < mask.size(); ++i) {
+    mask[i] = (i != 2 || has_bias) && ctx->needs_input_grad(edge++);
+  }
+#else
+  // torch 1 does not tell. What requires no gradient needs none; of the others autograd drops
+  // what nobody wants. One that was not saved counts as wanted.
+  (void)ctx;
+  for (size_t i = 0; i < mask.size(); ++i) {
+    mask[i] = inputs[i].defined() ? inputs[i].requires_grad() : i != 2;
+  }
+#endif
+  return mask;
+}
+
+inline bool requires_grad(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.requires_grad();
+}
+
+inline bool has_tangent(const at::Tensor& tensor) {
+  return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
+}
+
+template <typename Predicate>
+bool any_of(const Predicate& predicate, const at::Tensor& input, const at::Tensor& weights,
+            const OptionalTensor& bias, const at::Tensor& state, const at::Tensor& other_state) {
+  return predicate(input) || predicate(weights) || (bias.has_value() && predicate(*bias)) ||
+         predicate(state) || predicate(other_state);
+}
+
+// Whether a transform of torch.func (grad, vmap, jvp, ...) is at work. PyTorch tells only by the
+// error that it would raise for our Function.
+inline bool in_transform() {
+#if TORCH_VERSION_MAJOR >= 2
+  const auto& transforms = at::functorch::functorchTLSAccessor();
+  if (!transforms) return false;
+  try {
+    transforms->checkSupportsCppAutogradFunction();
+  } catch (const c10::Error&) {
+    return true;
+  }
+#endif
+  return false;
+}
+
+}  // namespace lltm_bindings

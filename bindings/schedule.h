@@ -1,0 +1,44 @@
+// Which rows of a sequence belong to which step, in the order in which the steps are taken.
+#pragma once
+
+#include <vector>
+
+#include "sequence.h"
+
+namespace lltm_bindings {
+
+// Rows [first, first + rows) of the data are rows [0, rows) of the states.
+struct Step {
+  int64_t first;
+  int64_t rows;
+};
+
+// Rows [first, first + rows) of the old h of many steps, and where each comes from.
+struct OldRows {
+  bool from_h0;    // else from the output
+  int64_t source;  // its row there
+  int64_t first;
+  int64_t rows;
+};
+
+class Schedule {
+ public:
+  Schedule(const SequenceArguments& arguments, const SequenceSizes& sizes);
+
+  int64_t steps() const { return static_cast<int64_t>(steps_.size()); }
+  const Step& operator[](int64_t i) const { return steps_[static_cast<size_t>(i)]; }
+  // Whether every step has all rows.
+  bool is_uniform() const { return uniform_; }
+
+  // The rows of the data that steps [begin, end) have together.
+  Step rows_of(int64_t begin, int64_t end) const;
+
+  // The old h of steps [begin, end), in as few pieces as possible.
+  std::vector<OldRows> old_rows(int64_t begin, int64_t end) const;
+
+ private:
+  std::vector<Step> steps_;
+  bool uniform_;
+};
+
+}  // namespace lltm_bindings

@@ -1,0 +1,110 @@
+#include "sequence.h"
+
+namespace lltm_bindings {
+namespace {
+
+// -> steps
+int64_t check_batch_sizes(const at::Tensor& batch_sizes, int64_t batch_size, int64_t rows) {
+  TORCH_CHECK(batch_sizes.device().is_cpu() && batch_sizes.scalar_type() == at::kLong &&
+                  batch_sizes.dim() == 1,
+              "lltm_decoupled: expected batch_sizes to be an int64 vector on the CPU, got dtype ",
+              batch_sizes.scalar_type(), ", shape ", batch_sizes.sizes(), ", on ",
+              batch_sizes.device());
+  const int64_t steps = batch_sizes.numel();
+  const int64_t* const sizes = batch_sizes.data_ptr<int64_t>();
+  int64_t sum = 0;
+  for (int64_t t = 0; t < steps; ++t) {
+    TORCH_CHECK(sizes[t] > 0 && sizes[t] <= (t == 0 ? batch_size : sizes[t - 1]),
+                "lltm_decoupled: expected batch_sizes to be positive and to never grow, from at "
+                "most the batch_size of h0, ",
+                batch_size, ", got ", sizes[t], " at step ", t);
+    sum += sizes[t];
+  }
+  TORCH_CHECK(steps == 0 || sizes[0] == batch_size,
+              "lltm_decoupled: expected batch_sizes to begin with the batch_size of h0, ",
+              batch_size, ", got ", steps ? sizes[0] : 0);
+  TORCH_CHECK(sum == rows, "lltm_decoupled: expected batch_sizes to sum to the rows of input, ",
+              rows, ", got ", sum);
+  return steps;
+}
+
+void check_mask(const at::Tensor& mask, const char* name, const SequenceArguments& a,
+                const SequenceSizes& sizes) {
+  if (!mask.defined()) return;
+  TORCH_CHECK(mask.layout() == at::kStrided && mask.scalar_type() == at::kBool,
+              "lltm_decoupled: expected ", name, " to be a dense tensor of dtype bool, got ",
+              mask.scalar_type());
+  TORCH_CHECK(mask.device() == a.input.device(), "lltm_decoupled: expected ", name,
+              " on the device of input, ", a.input.device(), ", got ", mask.device());
+  const int64_t shape[] = {sizes.steps, sizes.batch_size, sizes.state_size};
+  const int64_t packed_shape[] = {sizes.rows, sizes.state_size};
+  const bool packed = a.batch_sizes.defined();
+  const at::IntArrayRef expected = packed ? at::IntArrayRef(packed_shape) : at::IntArrayRef(shape);
+  TORCH_CHECK(mask.sizes() == expected, "lltm_decoupled: expected ", name,
+              " of the shape of output, ", expected, ", got ", mask.sizes());
+}
+
+}  // namespace
+
+SequenceSizes check_sequence(const SequenceArguments& a) {
+  const bool packed = a.batch_sizes.defined();
+  const char* const meaning = packed ? "(rows, input_features), as batch_sizes is given"
+                                     : "(steps, batch_size, "
+                                       "input_features)";
+  check_dense(a.input, "input");
+  TORCH_CHECK(a.input.dim() == (packed ? 2 : 3), "lltm_decoupled: expected input to have ",
+              packed ? 2 : 3, " dimensions ", meaning, ", got shape ", a.input.sizes());
+  check_matrix(a.weights, "weights", "(3 * state_size, state_size + input_features)");
+  TORCH_CHECK(a.h0.defined() && a.h0.dim() == 2,
+              "lltm_decoupled: expected h0 to have 2 dimensions (batch_size, state_size), got ",
+              a.h0.defined() ? "shape " : "None",
+              a.h0.defined() ? a.h0.sizes() : at::IntArrayRef());
+  SequenceSizes sizes;
+  sizes.input_features = a.input.size(-1);
+  sizes.batch_size = packed ? a.h0.size(0) : a.input.size(1);
+  sizes.state_size = check_cell_parameters(a.weights, a.bias, a.input, sizes.input_features);
+  const int64_t state_shape[] = {sizes.batch_size, sizes.state_size};
+  check_tensor(a.h0, "h0", state_shape, "(batch_size, state_size)", a.input, "input");
+  check_tensor(a.c0, "c0", state_shape, "(batch_size, state_size)", a.input, "input");
+  if (packed) {
+    sizes.rows = a.input.size(0);
+    sizes.steps = check_batch_sizes(a.batch_sizes, sizes.batch_size, sizes.rows);
+  } else {
+    sizes.steps = a.input.size(0);
+    sizes.rows = sizes.steps * sizes.batch_size;
+  }
+  check_mask(a.zoneout_h, "zoneout_h", a, sizes);
+  check_mask(a.zoneout_c, "zoneout_c", a, sizes);
+  return sizes;
+}
+
+void check_sequence_backward(const SequenceGradients& grads, const SequenceArguments& a,
+                             const at::Tensor& output, const at::Tensor& activations,
+                             const at::Tensor& cells) {
+  const SequenceSizes sizes = check_sequence(a);
+  const int64_t H = sizes.state_size;
+  const int64_t state_shape[] = {sizes.batch_size, H};
+  std::vector<int64_t> output_shape = a.input.sizes().vec();
+  output_shape.back() = H;
+  const auto check_optional = [&](const at::Tensor& grad, const char* name, at::IntArrayRef shape) {
+    if (grad.defined()) check_tensor(grad, name, shape, "that of its output", a.input, "input");
+  };
+  check_optional(grads.output, "grad_output", output_shape);
+  check_optional(grads.h_n, "grad_h_n", state_shape);
+  check_optional(grads.c_n, "grad_c_n", state_shape);
+  check_tensor(output, "output", output_shape, "that of input, with state_size features", a.input,
+               "input");
+  const int64_t activations_shape[] = {a.recompute ? 0 : sizes.rows, 3 * H};
+  check_tensor(activations, "activations", activations_shape, "(rows, 3 * state_size)", a.input,
+               "input");
+  const int64_t chunks = (sizes.steps + kStepsPerChunk - 1) / kStepsPerChunk;
+  const int64_t chunks_shape[] = {chunks, sizes.batch_size, H};
+  const int64_t cells_shape[] = {sizes.rows, H};
+  const at::IntArrayRef expected =
+      a.recompute ? at::IntArrayRef(chunks_shape) : at::IntArrayRef(cells_shape);
+  TORCH_CHECK(cells.sizes() == expected && cells.device() == a.input.device(),
+              "lltm_decoupled: expected cells of shape ", expected, " on ", a.input.device(),
+              ", got ", cells.sizes(), " on ", cells.device());
+}
+
+}  // namespace lltm_bindings

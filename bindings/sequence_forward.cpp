@@ -1,0 +1,124 @@
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+
+#include "dispatch.h"
+#include "fused_cell.h"
+#include "rows.h"
+#include "schedule.h"
+#include "sequence.h"
+#include "sequence_products.h"
+
+namespace lltm_bindings {
+
+SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
+  const SequenceSizes sizes = check_sequence(a);
+  const Schedule schedule(a, sizes);
+  const DeviceScope scope(a.input);
+  const int64_t B = sizes.batch_size;
+  const int64_t H = sizes.state_size;
+  const int64_t N = sizes.rows;
+  const int64_t T = schedule.steps();
+  const auto options = a.input.options();
+  const bool keeps_steps = keep == Keep::kForBackward && !a.recompute;
+  const bool keeps_chunks = keep == Keep::kForBackward && a.recompute;
+
+  const at::Tensor input = dense_rows(a.input);
+  const SequenceProducts products(a, sizes);
+  const at::Tensor keep_h = dense_rows(a.zoneout_h);
+  const at::Tensor keep_cell = dense_rows(a.zoneout_c);
+  const at::Tensor h0 = dense(a.h0);
+  at::Tensor cell = at::empty({B, H}, options.dtype(compute_dtype(a.input))).copy_(a.c0);
+  // With packed data the rows of two steps differ: the state has a place of its own.
+  at::Tensor state_h;
+  if (!schedule.is_uniform()) state_h = at::empty({B, H}, options).copy_(h0);
+
+  const int64_t chunk = keeps_steps ? (std::max)(T, int64_t(1)) : kStepsPerChunk;
+  const int64_t chunks = (T + chunk - 1) / chunk;
+  SequenceOutputs outputs;
+  outputs.output = at::empty({N, H}, options);
+  at::Tensor gates = at::empty({(std::min)(N, chunk * B), 3 * H}, options);
+  if (keeps_steps) outputs.cells = at::empty({N, H}, options);
+  const at::Tensor cells = outputs.cells;
+  if (keeps_chunks) outputs.cells = at::empty({chunks, B, H}, cell.options());
+
+  with_core(a.input, [&](auto core, CUstream_st* stream) {
+    typedef decltype(core) C;
+    for (int64_t begin = 0; begin < T; begin += chunk) {
+      const int64_t end = (std::min)(T, begin + chunk);
+      const Step all = schedule.rows_of(begin, end);
+      at::Tensor chunk_gates = gates.narrow(0, 0, all.rows);
+      if (keeps_chunks) outputs.cells.select(0, begin / chunk).copy_(cell);
+      products.input_gates(chunk_gates, input.narrow(0, all.first, all.rows));
+      for (int64_t i = begin; i < end; ++i) {
+        const Step step = schedule[i];
+        const int64_t place = step.first - all.first;
+        // The old h: of the packed state, of the output, or the first.
+        const bool first = i == 0;
+        const at::Tensor& old_h = state_h.defined() ? state_h : (first ? h0 : outputs.output);
+        const int64_t old_row = state_h.defined() || first ? 0 : schedule[i - 1].first;
+        if (products.fused()) {
+          check_status(
+              core.step_fused_forward(
+                  step.rows, H, C::pointer(products.weights_h(), 0), products.weights_h().stride(0),
+                  C::pointer(chunk_gates, place), C::mask_pointer(keep_h, step.first),
+                  C::mask_pointer(keep_cell, step.first), C::pointer(old_h, old_row),
+                  C::compute_pointer(cell, 0), C::pointer(outputs.output, step.first),
+                  C::pointer(cells, step.first), stream),
+              "step_fused_forward");
+          continue;
+        }
+        products.add_old_h(chunk_gates.narrow(0, place, step.rows),
+                           old_h.narrow(0, old_row, step.rows));
+        for_rows(a.input, step.rows, H, [&](int64_t row, int64_t rows) {
+          check_status(
+              core.step_forward(
+                  rows, H, C::pointer(chunk_gates, place + row),
+                  C::mask_pointer(keep_h, step.first + row),
+                  C::mask_pointer(keep_cell, step.first + row), C::pointer(old_h, old_row + row),
+                  C::compute_pointer(cell, row), C::pointer(outputs.output, step.first + row),
+                  C::pointer(state_h, row), C::pointer(cells, step.first + row), stream),
+              "step_forward");
+        });
+      }
+    }
+  });
+
+  if (state_h.defined()) {
+    outputs.h_n = state_h;
+  } else {
+    outputs.h_n = at::empty({B, H}, options);
+    outputs.h_n.copy_(T == 0 ? h0 : outputs.output.narrow(0, schedule[T - 1].first, B));
+  }
+  outputs.c_n = cell.to(a.input.scalar_type());
+  outputs.activations = keeps_steps ? gates : at::empty({0, 3 * H}, options);
+  if (!a.batch_sizes.defined()) outputs.output = outputs.output.view({sizes.steps, B, H});
+  return outputs;
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence(
+    const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
+    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
+    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+  const SequenceOutputs outputs =
+      run_sequence_forward(sequence_arguments(input, weights, bias, h0, c0, batch_sizes, reverse,
+                                              recompute, zoneout_h, zoneout_c),
+                           Keep::kNothing);
+  return std::make_tuple(outputs.output, outputs.h_n, outputs.c_n);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> sequence_forward(
+    const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
+    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
+    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+  const SequenceOutputs outputs =
+      run_sequence_forward(sequence_arguments(input, weights, bias, h0, c0, batch_sizes, reverse,
+                                              recompute, zoneout_h, zoneout_c),
+                           Keep::kForBackward);
+  return std::make_tuple(outputs.output, outputs.h_n, outputs.c_n, outputs.activations,
+                         outputs.cells);
+}
+
+}  // namespace lltm_bindings

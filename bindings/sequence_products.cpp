@@ -1,0 +1,54 @@
+#include "sequence_products.h"
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/mm.h>
+
+#include "fused_cell.h"
+#include "layout.h"
+
+namespace lltm_bindings {
+
+SequenceProducts::SequenceProducts(const SequenceArguments& a, const SequenceSizes& sizes) {
+  const int64_t H = sizes.state_size;
+  const at::Tensor weights = dense(a.weights);
+  if (a.bias.defined()) bias_ = a.bias.dim() == 2 ? a.bias.select(0, 0) : a.bias;
+  weights_h_ = weights.narrow(1, 0, H);
+  weights_x_ = weights.narrow(1, H, sizes.input_features);
+  fused_ = !a.batch_sizes.defined() && fits_fused_product(a.input, sizes.batch_size, H, H);
+  // A CPU reads the transpose 1.3 to 1.7 times faster than a transposed view, once a step.
+  weights_h_t_ = weights_h_.t();
+  if (!a.input.is_cuda() && sizes.steps > 1) weights_h_t_ = transpose(weights_h_.contiguous());
+}
+
+at::Tensor SequenceProducts::weights_h_transposed() const { return weights_h_.t().contiguous(); }
+
+void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& input) const {
+  at::Tensor out = gates;
+  if (bias_.defined()) {
+    at::addmm_out(out, bias_, input, weights_x_.t());
+  } else {
+    at::mm_out(out, input, weights_x_.t());
+  }
+}
+
+void SequenceProducts::add_old_h(const at::Tensor& gates, const at::Tensor& old_h) const {
+  at::Tensor out = gates;
+  at::addmm_out(out, gates, old_h, weights_h_t_);
+}
+
+void SequenceProducts::d_old_h(const at::Tensor& d_old_h, const at::Tensor& d_gates,
+                               bool add) const {
+  at::Tensor out = d_old_h;
+  if (add) {
+    at::addmm_out(out, d_old_h, d_gates, weights_h_);
+  } else {
+    at::mm_out(out, d_gates, weights_h_);
+  }
+}
+
+void SequenceProducts::d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const {
+  at::Tensor out = d_input;
+  at::mm_out(out, d_gates, weights_x_);
+}
+
+}  // namespace lltm_bindings
