@@ -8,40 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .sources import CUDA_SOURCES, HOST_SOURCES
+
 NAME = "lltm_decoupled"
 MINIMUM_TORCH = (1, 11)
-
-# Relative paths: MSVC repeats the source path below the build folder and stops at 260 characters.
-HOST_SOURCES = (
-    "cuda_core/cell_host.cpp",
-    "cuda_core/cell_host_avx2.cpp",
-    "cuda_core/cell_host_avx512.cpp",
-    "cuda_core/step_host.cpp",
-    "bindings/autocast.cpp",
-    "bindings/autograd.cpp",
-    "bindings/cell.cpp",
-    "bindings/fused_cell.cpp",
-    "bindings/checks.cpp",
-    "bindings/formula.cpp",
-    "bindings/layout.cpp",
-    "bindings/library.cpp",
-    "bindings/module.cpp",
-    "bindings/products.cpp",
-    "bindings/schedule.cpp",
-    "bindings/sequence_autograd.cpp",
-    "bindings/sequence_backward.cpp",
-    "bindings/sequence_checks.cpp",
-    "bindings/sequence_formula.cpp",
-    "bindings/sequence_forward.cpp",
-    "bindings/sequence_products.cpp",
-    "bindings/tutorial.cpp",
-)
-CUDA_SOURCES = (
-    "cuda_core/cell_fused.cu",
-    "cuda_core/cell_kernels.cu",
-    "cuda_core/step_fused.cu",
-    "cuda_core/step_kernels.cu",
-)
 
 # First nvcc version of each default: machine code for the common cards, PTX for later ones only.
 # Machine code of 9.0 does not run on 10.0, nor does PTX of 12.0: each has to be listed.

@@ -2,7 +2,7 @@
 // matrix products and a pointwise kernel take longer to launch than to run.
 #include <cuda_runtime.h>
 
-#include "fused_product.h"
+#include "fused_product.cuh"
 #include "lltm.h"
 #include "lltm_cell.h"
 #include "lltm_math.h"

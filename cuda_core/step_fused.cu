@@ -1,7 +1,7 @@
 // One step of a sequence with its recurrent product, in one kernel; for small sizes.
 #include <cuda_runtime.h>
 
-#include "fused_product.h"
+#include "fused_product.cuh"
 #include "lltm.h"
 #include "lltm_step.h"
 

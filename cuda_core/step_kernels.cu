@@ -1,7 +1,7 @@
 // The step's two kernels and their C ABI. A thread computes one unit of one row, and strides on.
 #include <cuda_runtime.h>
 
-#include "grid.h"
+#include "grid.cuh"
 #include "lltm.h"
 #include "lltm_step.h"
 

@@ -4,27 +4,13 @@ Every input is copied from the host, so that under `compute-sanitizer --tool ini
 --kernel-name kernel_substring=lltm` whatever is reported is a fault of these kernels.
 """
 
-import ctypes
-
 import pytest
 import torch
 from conftest import require_device
+from core_abi import CTYPES, TOLERANCES, core, exact, from_host, poisoned
 
-from lltm_decoupled import _C, reference
+from lltm_decoupled import reference
 
-CTYPES = {
-    torch.float32: "float",
-    torch.float64: "double",
-    torch.float16: "half",
-    torch.bfloat16: "bfloat16",
-}
-# The inputs are exact in float64; what is left are a few roundings, and one of each half result.
-TOLERANCES = {
-    torch.float32: {"rtol": 1e-5, "atol": 1e-6},
-    torch.float64: {"rtol": 1e-13, "atol": 1e-14},
-    torch.float16: {"rtol": 2e-3, "atol": 1e-3},
-    torch.bfloat16: {"rtol": 1.6e-2, "atol": 8e-3},
-}
 FORWARD_OUTPUTS = ("new_h", "new_cell", "input_gate", "output_gate", "candidate_cell")
 
 
@@ -32,40 +18,6 @@ FORWARD_OUTPUTS = ("new_h", "new_cell", "input_gate", "output_gate", "candidate_
 def dtype(request):
     require_device("cuda:0")
     return request.param
-
-
-def argument(value):
-    if isinstance(value, int):
-        return ctypes.c_int64(value)
-    return ctypes.c_void_p(None if value is None else value.data_ptr())
-
-
-def core(operation, dtype):
-    library = ctypes.CDLL(_C.__file__)
-    name = f"lltm_cell_{operation}_cuda_{CTYPES[dtype]}"
-    if not hasattr(library, name):
-        pytest.skip("this platform's extension modules export only their init function")
-    function = getattr(library, name)
-    function.restype = ctypes.c_int32
-
-    def call(*arguments):
-        """Sizes are ints, arrays tensors or None; the stream is added."""
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        return function(*map(argument, arguments), stream)
-
-    return call
-
-
-def from_host(dtype, *shape):
-    return torch.randn(*shape, dtype=torch.float64).to(dtype).cuda()
-
-
-def poisoned(dtype, *shape):
-    return torch.full(shape, float("nan"), dtype=dtype).cuda()
-
-
-def exact(tensor):
-    return tensor.cpu().double()
 
 
 @pytest.mark.parametrize("has_bias", (True, False))
@@ -76,7 +28,7 @@ def test_forward_and_backward(dtype, has_bias, saves_gates):
     bias = from_host(dtype, 3 * H) if has_bias else None
     outputs = [poisoned(dtype, B, H) for _ in FORWARD_OUTPUTS]
     passed = outputs if saves_gates else outputs[:2] + [None] * 3
-    assert core("forward", dtype)(B, H, gates, bias, old_cell, *passed) == 0
+    assert core("cell_forward", dtype)(B, H, gates, bias, old_cell, *passed) == 0
 
     sums = exact(gates) + (exact(bias) if has_bias else 0)
     sums.requires_grad_()
@@ -94,7 +46,9 @@ def test_forward_and_backward(dtype, has_bias, saves_gates):
     grad_h, grad_cell = from_host(dtype, B, H), from_host(dtype, B, H)
     d_gates, d_old_cell = poisoned(dtype, B, 3 * H), poisoned(dtype, B, H)
     for grads in ((grad_h, grad_cell), (grad_h, None), (None, grad_cell)):
-        status = core("backward", dtype)(B, H, *grads, gates, bias, outputs[1], d_gates, d_old_cell)
+        status = core("cell_backward", dtype)(
+            B, H, *grads, gates, bias, outputs[1], d_gates, d_old_cell
+        )
         assert status == 0
         used = [(o, exact(g)) for o, g in zip((new_h, new_cell), grads) if g is not None]
         used_outputs, used_grads = zip(*used)
@@ -104,7 +58,7 @@ def test_forward_and_backward(dtype, has_bias, saves_gates):
 
 
 def test_statuses(dtype):
-    forward, backward = core("forward", dtype), core("backward", dtype)
+    forward, backward = core("cell_forward", dtype), core("cell_backward", dtype)
     some = from_host(dtype, 2, 12)
     assert forward(-1, 4, *[some] * 8) == -1
     assert forward(2, -1, *[some] * 8) == -2
@@ -131,7 +85,7 @@ def test_fused_forward(dtype, sizes, has_bias):
     bias = from_host(dtype, 3 * H) if has_bias else None
     new_h, new_cell, gates = (poisoned(dtype, B, n) for n in (H, H, 3 * H))
     outputs = (new_h, new_cell, gates)
-    fused = core("fused_forward", dtype)
+    fused = core("cell_fused_forward", dtype)
     assert fused(B, H, width, input, weights, bias, old_h, old_cell, *outputs) == 0
     wide = [t if t is None else exact(t) for t in (input, weights, bias, old_h, old_cell)]
     expected = (*reference.lltm_cell(*wide), torch.cat([wide[3], wide[0]], 1) @ wide[1].t())
@@ -143,7 +97,7 @@ def test_fused_forward(dtype, sizes, has_bias):
 
 
 def test_fused_statuses(dtype):
-    fused, some = core("fused_forward", dtype), from_host(dtype, 2, 24)
+    fused, some = core("cell_fused_forward", dtype), from_host(dtype, 2, 24)
     for sizes, status in (
         ((-1, 4, 4), -1),
         ((2, -1, 4), -2),

@@ -5,8 +5,8 @@
 // sums every sixteenth group of four columns, and shuffles add the sixteen sums. Operands come
 // straight from the L1 cache, so that many loads are under way at once and nothing waits for a
 // barrier.
-#ifndef LLTM_FUSED_PRODUCT_H_
-#define LLTM_FUSED_PRODUCT_H_
+#ifndef LLTM_FUSED_PRODUCT_CUH_
+#define LLTM_FUSED_PRODUCT_CUH_
 
 #include <cuda_runtime.h>
 
@@ -141,4 +141,4 @@ static inline int64_t blocks_of(int64_t batch_size, int64_t unit_tiles) {
 }  // namespace
 }  // namespace lltm
 
-#endif  // LLTM_FUSED_PRODUCT_H_
+#endif  // LLTM_FUSED_PRODUCT_CUH_

@@ -1,6 +1,6 @@
 // Flat grids: one thread a unit, 64-bit indices, what is left is strided over.
-#ifndef LLTM_GRID_H_
-#define LLTM_GRID_H_
+#ifndef LLTM_GRID_CUH_
+#define LLTM_GRID_CUH_
 
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -34,4 +34,4 @@ inline unsigned grid_of(int64_t count) {
 }  // namespace
 }  // namespace lltm
 
-#endif  // LLTM_GRID_H_
+#endif  // LLTM_GRID_CUH_

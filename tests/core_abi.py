@@ -1,0 +1,56 @@
+"""The C ABI inside the extension, called with tensors as raw pointers."""
+
+import ctypes
+
+import pytest
+import torch
+
+from lltm_decoupled import _C
+
+CTYPES = {
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.float16: "half",
+    torch.bfloat16: "bfloat16",
+}
+# The inputs are exact in float64; what is left are a few roundings, and one of each half result.
+TOLERANCES = {
+    torch.float32: {"rtol": 1e-5, "atol": 1e-6},
+    torch.float64: {"rtol": 1e-13, "atol": 1e-14},
+    torch.float16: {"rtol": 2e-3, "atol": 1e-3},
+    torch.bfloat16: {"rtol": 1.6e-2, "atol": 8e-3},
+}
+
+
+def argument(value):
+    if isinstance(value, int):
+        return ctypes.c_int64(value)
+    return ctypes.c_void_p(None if value is None else value.data_ptr())
+
+
+def core(operation, dtype, device="cuda"):
+    library = ctypes.CDLL(_C.__file__)
+    name = f"lltm_{operation}_{device}_{CTYPES[dtype]}"
+    if not hasattr(library, name):
+        pytest.skip("this platform's extension modules export only their init function")
+    function = getattr(library, name)
+    function.restype = ctypes.c_int32
+
+    def call(*arguments):
+        """Sizes are ints, arrays tensors or None; the stream is added."""
+        stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else None
+        return function(*map(argument, arguments), ctypes.c_void_p(stream))
+
+    return call
+
+
+def from_host(dtype, *shape, device="cuda"):
+    return torch.randn(*shape, dtype=torch.float64).to(dtype).to(device)
+
+
+def poisoned(dtype, *shape, device="cuda"):
+    return torch.full(shape, float("nan"), dtype=dtype).to(device)
+
+
+def exact(tensor):
+    return tensor.cpu().double()
