@@ -3,6 +3,7 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
 
+#include "dispatch.h"
 #include "fused_cell.h"
 #include "layout.h"
 
@@ -32,12 +33,22 @@ void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& in
 }
 
 void SequenceProducts::add_old_h(const at::Tensor& gates, const at::Tensor& old_h) const {
+  if (kWithCudaBlas && gates.is_cuda()) {
+    return with_core(gates, [&](auto core, CUstream_st*) {
+      multiply_on_cuda(core, gates, old_h, weights_h_, /*b_transposed=*/true, /*add=*/true);
+    });
+  }
   at::Tensor out = gates;
   at::addmm_out(out, gates, old_h, weights_h_t_);
 }
 
 void SequenceProducts::d_old_h(const at::Tensor& d_old_h, const at::Tensor& d_gates,
                                bool add) const {
+  if (kWithCudaBlas && d_gates.is_cuda()) {
+    return with_core(d_gates, [&](auto core, CUstream_st*) {
+      multiply_on_cuda(core, d_old_h, d_gates, weights_h_, /*b_transposed=*/false, add);
+    });
+  }
   at::Tensor out = d_old_h;
   if (add) {
     at::addmm_out(out, d_old_h, d_gates, weights_h_);

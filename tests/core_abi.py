@@ -1,4 +1,8 @@
-"""The C ABI inside the extension, called with tensors as raw pointers."""
+"""The C ABI inside the extension, called with tensors as raw pointers.
+
+Tests that use it copy every GPU input from the host, so that under `compute-sanitizer --tool
+initcheck --kernel-name kernel_substring=lltm` whatever is reported is a fault of these kernels.
+"""
 
 import ctypes
 

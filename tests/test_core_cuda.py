@@ -1,8 +1,4 @@
-"""The core's CUDA functions through their C ABI: raw device pointers in, statuses out.
-
-Every input is copied from the host, so that under `compute-sanitizer --tool initcheck
---kernel-name kernel_substring=lltm` whatever is reported is a fault of these kernels.
-"""
+"""The core's CUDA functions through their C ABI: raw device pointers in, statuses out."""
 
 import pytest
 import torch

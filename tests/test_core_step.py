@@ -71,8 +71,9 @@ def test_forward_and_backward(place, fused, zoneout):
     gates, old_h = (from_host(dtype, B, n, device=device) for n in (3 * H, H))
     cell = from_host(compute(dtype), B, H, device=device)
     # The first H of more columns, as the weights have them.
-    weights = (from_host(dtype, 3 * H, H + 5, device=device) / 4)[:, :H]
-    product = exact(old_h) @ exact(weights).t() if fused else 0
+    all_weights = from_host(dtype, 3 * H, H + 5, device="cpu") / 4
+    weights, exact_weights = all_weights.to(device)[:, :H], exact(all_weights)[:, :H]
+    product = exact(old_h) @ exact_weights.t() if fused else 0
     sums = (exact(gates) + product).requires_grad_()
     before = exact(cell).requires_grad_()
     old = exact(old_h).requires_grad_()
@@ -93,7 +94,7 @@ def test_forward_and_backward(place, fused, zoneout):
     new_h = launch_forward(
         place, fused, activations, keeps, source, carried, state_h, new_cell, weights
     )
-    check((new_h, carried, *activations.chunk(3, 1), new_cell), want, dtype)
+    check((new_h, carried, *exact(activations).chunk(3, 1), new_cell), want, dtype)
     assert fused or torch.equal(state_h.cpu(), new_h.cpu())
 
     d_next = from_host(dtype, B, 3 * H, device=device)
@@ -103,7 +104,7 @@ def test_forward_and_backward(place, fused, zoneout):
         d_cell = from_host(compute(dtype), B, H, device=device)
         grad_h = sum(exact(g) for g in (grad_output, later) if g is not None)
         if fused:
-            grad_h = grad_h + exact(d_next) @ exact(weights)
+            grad_h = grad_h + exact(d_next) @ exact_weights
         expected = torch.autograd.grad(
             want[:2],
             (sums, before, old),
@@ -114,7 +115,7 @@ def test_forward_and_backward(place, fused, zoneout):
         d_gates = poisoned(dtype, B, 3 * H, device=device)
         tail = (grad_output, activations, new_cell, *keeps, later, d_cell, d_gates)
         if fused:
-            transposed = weights.t().contiguous()
+            transposed = all_weights[:, :H].t().contiguous().to(device)
             status = core("step_fused_backward", dtype)(B, H, transposed, d_next, *tail)
         else:
             status = core("step_backward", dtype, device)(B, H, *tail)
@@ -131,7 +132,7 @@ def test_forward_and_backward(place, fused, zoneout):
 def test_nothing_flows_through_an_unused_h(place):
     """Not even NaN: without grad_output and d_h the cell's gradient is all there is."""
     device, dtype = place
-    activations = from_host(dtype, B, 3 * H, device=device).sigmoid()
+    activations = from_host(dtype, B, 3 * H, device="cpu").sigmoid().to(device)
     new_cell, d_gates = (poisoned(dtype, B, n, device=device) for n in (H, 3 * H))
     d_cell = from_host(compute(dtype), B, H, device=device)
     before = d_cell.clone()
