@@ -28,6 +28,9 @@ class SequenceProducts {
   void d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const;
 
  private:
+  bool by_cublas(const at::Tensor& out, const at::Tensor& rows, bool weights_transposed,
+                 bool add) const;
+
   at::Tensor bias_, weights_h_, weights_x_, weights_h_t_;
   bool fused_;
 };
