@@ -12,9 +12,9 @@ package extension_cpp (the last version that holds LLTM) can be imported.
 import argparse
 import json
 import statistics
-import time
 
 import torch
+from timing import captured, measure
 
 import lltm_decoupled
 from lltm_decoupled import reference
@@ -59,37 +59,6 @@ def forward_backward(module, input, state):
     torch.autograd.grad(module(input, state), wanted, [tensor.detach() for tensor in state])
 
 
-def measure(passes, options):
-    """{name: seconds of each call}; the contenders take turns of TURN calls."""
-    synchronize = torch.cuda.synchronize if options.device == "cuda" else lambda: None
-    times = {name: [] for name in passes}
-    for turn in range(options.turns + 1):
-        for name, run in passes.items():
-            for call in range(TURN):
-                synchronize()
-                start = time.perf_counter()
-                run()
-                synchronize()
-                # A turn's first calls find the caches as another contender left them.
-                if turn > 0 and call >= TURN // 4:
-                    times[name].append(time.perf_counter() - start)
-    return times
-
-
-def captured(run):
-    """A function that replays REPEATS calls of `run` as one CUDA graph."""
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            run()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(REPEATS):
-            run()
-    return graph.replay
-
-
 def benchmark(size, options):
     batch_size, input_features, state_size = size
 
@@ -102,8 +71,8 @@ def benchmark(size, options):
     for run in (forward, forward_backward):
         passes = {n: (lambda m=m, r=run: r(m, input, state)) for n, m in modules.items()}
         if options.graph:
-            passes = {name: captured(run) for name, run in passes.items()}
-        times = measure(passes, options)
+            passes = {name: captured(run, REPEATS) for name, run in passes.items()}
+        times = measure(passes, options.device, options.turns, TURN)
         if options.graph:
             times = {name: [t / REPEATS for t in calls] for name, calls in times.items()}
         ours = statistics.median(times["lltm_decoupled"])
