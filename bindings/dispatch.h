@@ -81,7 +81,10 @@ struct Core;
           step_backward(LLTM_CORE(step_backward, name, is_cuda)),                                 \
           cell_fused_forward(LLTM_CUDA_CORE(cell_fused_forward, name)),                           \
           step_fused_forward(LLTM_CUDA_CORE(step_fused_forward, name)),                           \
-          step_fused_backward(LLTM_CUDA_CORE(step_fused_backward, name)) {}                       \
+          step_fused_backward(LLTM_CUDA_CORE(step_fused_backward, name)),                         \
+          sequence_fits(LLTM_CUDA_CORE(sequence_fits, name)),                                     \
+          sequence_forward(LLTM_CUDA_CORE(sequence_forward, name)),                               \
+          sequence_backward(LLTM_CUDA_CORE(sequence_backward, name)) {}                           \
     decltype(&lltm_cell_forward_cpu_##name) cell_forward;                                         \
     decltype(&lltm_cell_backward_cpu_##name) cell_backward;                                       \
     decltype(&lltm_step_forward_cpu_##name) step_forward;                                         \
@@ -89,6 +92,9 @@ struct Core;
     decltype(&lltm_cell_fused_forward_cuda_##name) cell_fused_forward;                            \
     decltype(&lltm_step_fused_forward_cuda_##name) step_fused_forward;                            \
     decltype(&lltm_step_fused_backward_cuda_##name) step_fused_backward;                          \
+    decltype(&lltm_sequence_fits_cuda_##name) sequence_fits;                                      \
+    decltype(&lltm_sequence_forward_cuda_##name) sequence_forward;                                \
+    decltype(&lltm_sequence_backward_cuda_##name) sequence_backward;                              \
                                                                                                   \
     /* A dense tensor's memory, `rows` rows on; null if undefined. */                             \
     static Storage* pointer(const at::Tensor& tensor, int64_t rows) {                             \

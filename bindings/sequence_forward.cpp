@@ -52,6 +52,18 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
       at::Tensor chunk_gates = gates.narrow(0, 0, all.rows);
       if (keeps_chunks) outputs.cells.select(0, begin / chunk).copy_(cell);
       products.input_gates(chunk_gates, input.narrow(0, all.first, all.rows));
+      if (products.path() == Path::kOneLaunch) {
+        const at::Tensor& old_h = begin == 0 ? h0 : outputs.output;
+        const int64_t old_row = begin == 0 ? 0 : schedule[begin - 1].first;
+        check_status(core.sequence_forward(end - begin, B, H, C::pointer(products.weights_h(), 0),
+                                           products.weights_h().stride(0), a.reverse,
+                                           C::pointer(chunk_gates, 0), C::pointer(old_h, old_row),
+                                           C::compute_pointer(cell, 0),
+                                           C::pointer(outputs.output, all.first),
+                                           C::pointer(cells, all.first), stream),
+                     "sequence_forward");
+        continue;
+      }
       for (int64_t i = begin; i < end; ++i) {
         const Step step = schedule[i];
         const int64_t place = step.first - all.first;
@@ -59,7 +71,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
         const bool first = i == 0;
         const at::Tensor& old_h = state_h.defined() ? state_h : (first ? h0 : outputs.output);
         const int64_t old_row = state_h.defined() || first ? 0 : schedule[i - 1].first;
-        if (products.fused()) {
+        if (products.path() == Path::kFusedSteps) {
           check_status(
               core.step_fused_forward(
                   step.rows, H, C::pointer(products.weights_h(), 0), products.weights_h().stride(0),

@@ -7,12 +7,18 @@
 
 namespace lltm_bindings {
 
+// How the steps are taken.
+enum class Path {
+  kProductAndStep,  // a product and a pointwise call each
+  kFusedSteps,      // on a GPU: one launch each, with the product inside
+  kOneLaunch,       // on a GPU: all of them at once
+};
+
 class SequenceProducts {
  public:
   SequenceProducts(const SequenceArguments& arguments, const SequenceSizes& sizes);
 
-  // Whether the recurrent product is done inside the core's step, on a GPU.
-  bool fused() const { return fused_; }
+  Path path() const { return path_; }
   // (3 * state_size, state_size), rows of stride(0)
   const at::Tensor& weights_h() const { return weights_h_; }
   // (state_size, 3 * state_size) dense
@@ -32,7 +38,7 @@ class SequenceProducts {
                  bool add) const;
 
   at::Tensor bias_, weights_h_, weights_x_, weights_h_t_;
-  bool fused_;
+  Path path_;
 };
 
 }  // namespace lltm_bindings

@@ -20,6 +20,7 @@ HOST_SOURCES = (
     "bindings/sequence_autograd.cpp",
     "bindings/sequence_backward.cpp",
     "bindings/sequence_checks.cpp",
+    "bindings/sequence_chunk.cpp",
     "bindings/sequence_formula.cpp",
     "bindings/sequence_forward.cpp",
     "bindings/sequence_products.cpp",
@@ -28,6 +29,7 @@ HOST_SOURCES = (
 CUDA_SOURCES = (
     "cuda_core/cell_fused.cu",
     "cuda_core/cell_kernels.cu",
+    "cuda_core/sequence_block.cu",
     "cuda_core/step_fused.cu",
     "cuda_core/step_kernels.cu",
 )

@@ -1,0 +1,86 @@
+// All steps of a sequence in one launch: the arguments, as lltm.h lists them, and their checks.
+#ifndef LLTM_SEQUENCE_H_
+#define LLTM_SEQUENCE_H_
+
+#include <stdint.h>
+
+#include "lltm_cell.h"
+#include "lltm_types.h"
+
+namespace lltm {
+
+struct SequenceShape {
+  int64_t steps;
+  int64_t batch_size;
+  int64_t state_size;
+  int64_t weights_stride;
+  bool reverse;
+};
+
+template <typename S>
+struct SequenceForward {
+  SequenceShape shape;
+  const S* weights;      // [3H, H]
+  S* gates;              // [T, B, 3H]
+  const S* h0;           // [B, H]
+  ComputeType<S>* cell;  // [B, H]
+  S* output;             // [T, B, H]
+  S* new_cell;           // [T, B, H] or null
+};
+
+template <typename S>
+struct SequenceBackward {
+  SequenceShape shape;
+  const S* weights;        // [3H, H]
+  const S* grad_output;    // [T, B, H] or null
+  const S* activations;    // [T, B, 3H]
+  const S* new_cell;       // [T, B, H]
+  const S* d_h_n;          // [B, H] or null
+  ComputeType<S>* d_cell;  // [B, H]
+  S* d_h0;                 // [B, H]
+  S* d_gates;              // [T, B, 3H]
+};
+
+static inline bool is_empty(const SequenceShape& s) {
+  return s.steps == 0 || s.batch_size == 0 || s.state_size == 0;
+}
+
+static inline int32_t check(const SequenceShape& s) {
+  if (s.steps < 0 || s.steps > INT32_MAX) return -1;
+  const int32_t status = check_sizes(s.batch_size, s.state_size);
+  if (status) return status - 1;
+  if (s.weights_stride < s.state_size) return -5;
+  if (is_empty(s)) return 0;
+  // The byte count of [T, B, 3H] must fit.
+  const int64_t most = INT64_MAX / (3 * static_cast<int64_t>(sizeof(double)));
+  return s.steps > most / (s.batch_size * s.state_size) ? -1 : 0;
+}
+
+template <typename S>
+static inline int32_t check(const SequenceForward<S>& a) {
+  const int32_t status = check(a.shape);
+  if (status || is_empty(a.shape)) return status;
+  if (!a.weights) return -4;
+  if (!a.gates) return -7;
+  if (!a.h0) return -8;
+  if (!a.cell) return -9;
+  if (!a.output) return -10;
+  return 0;
+}
+
+template <typename S>
+static inline int32_t check(const SequenceBackward<S>& a) {
+  const int32_t status = check(a.shape);
+  if (status || is_empty(a.shape)) return status;
+  if (!a.weights) return -4;
+  if (!a.activations) return -8;
+  if (!a.new_cell) return -9;
+  if (!a.d_cell) return -11;
+  if (!a.d_h0) return -12;
+  if (!a.d_gates) return -13;
+  return 0;
+}
+
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_H_

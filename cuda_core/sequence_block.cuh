@@ -1,0 +1,52 @@
+// A whole sequence in one block, for few rows and a state of at most 128: the recurrent weights lie
+// in the registers of its threads, h (or the d_gates) in shared memory, and no block waits for
+// another. The state is padded to kWidth units, a multiple of 32, with zeros.
+#ifndef LLTM_SEQUENCE_BLOCK_CUH_
+#define LLTM_SEQUENCE_BLOCK_CUH_
+
+#include <cuda_runtime.h>
+
+#include "lltm_math.h"
+#include "lltm_sequence.h"
+#include "lltm_types.h"
+
+namespace lltm {
+namespace {
+
+const int kWidest = 128;
+// Steps between a prefetch into the L2 cache and the use.
+const int kAhead = 8;
+
+__device__ __forceinline__ void prefetch(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}
+
+// A value as it comes back from memory.
+template <typename S>
+__device__ __forceinline__ float rounded(float value) {
+  S stored;
+  store(value, &stored);
+  return load(stored);
+}
+
+// Of two values that `lane` and its neighbour at `distance` both have parts of, each lane gets one
+// whole: `upper` says which.
+__device__ __forceinline__ float exchange_sum(bool upper, float first, float second, int distance) {
+  const float mine = upper ? second : first;
+  return mine + __shfl_xor_sync(0xffffffffu, upper ? first : second, distance);
+}
+
+// Which rows of the arrays the steps have: step t of those taken, first to last.
+struct StepRows {
+  int64_t first;
+  int64_t advance;
+  __device__ __forceinline__ StepRows(const SequenceShape& s, bool from_the_end)
+      : first(from_the_end ? (s.steps - 1) * s.batch_size : 0),
+        advance(from_the_end ? -s.batch_size : s.batch_size) {}
+  __device__ __forceinline__ int64_t operator[](int64_t t) const { return first + t * advance; }
+};
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_BLOCK_CUH_

@@ -1,0 +1,131 @@
+// The backward pass of a sequence in one block.
+#ifndef LLTM_SEQUENCE_BLOCK_BACKWARD_CUH_
+#define LLTM_SEQUENCE_BLOCK_BACKWARD_CUH_
+
+#include "sequence_block.cuh"
+
+namespace lltm {
+namespace {
+
+// What a thread needs of one step, besides d_h and d_cell.
+struct Saved {
+  float grad_output, input_gate, output_gate, candidate_cell, new_cell;
+};
+
+// Eight neighbouring threads share four units: each sums an eighth of the 3 * kWidth d_gates for
+// the four, for every row. With two rows each thread then has one unit of one row.
+template <typename S, int kWidth, int kRows>
+__global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceBackward<S> a) {
+  const int kColumns = 3 * kWidth / 8;  // of a thread
+  __shared__ float4 shared_d[2][kRows][3 * kWidth / 4];
+  const int H = static_cast<int>(a.shape.state_size);
+  const int eighth = threadIdx.x & 7;
+  const int four = threadIdx.x >> 3;
+  const int unit = 4 * four + (eighth & 3);
+  const int my_row = kRows == 2 ? eighth >> 2 : 0;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + my_row;
+  const bool inside = row < a.shape.batch_size && unit < H;
+  const bool writes = inside && (kRows == 2 || eighth < 4);
+
+  float w[kColumns][4];
+#pragma unroll
+  for (int k = 0; k < kColumns; ++k) {
+    const int column = 32 * (k / 4) + 4 * eighth + k % 4;  // of the padded d_gates
+    const int gate = column / kWidth;
+    const int from = column % kWidth;
+#pragma unroll
+    for (int v = 0; v < 4; ++v) {
+      const int u = 4 * four + v;
+      w[k][v] =
+          u < H && from < H
+              ? load(a.weights[(gate * a.shape.state_size + from) * a.shape.weights_stride + u])
+              : 0.0f;
+    }
+  }
+
+  // d_h = d_gates @ weights, of this thread's unit and row
+  const auto product = [&](int buffer) {
+    float sums[kRows][4] = {};
+#pragma unroll
+    for (int j = 0; j < kColumns / 4; ++j) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 d = shared_d[buffer][r][8 * j + eighth];
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          sums[r][v] += d.x * w[4 * j][v];
+          sums[r][v] += d.y * w[4 * j + 1][v];
+          sums[r][v] += d.z * w[4 * j + 2][v];
+          sums[r][v] += d.w * w[4 * j + 3][v];
+        }
+      }
+    }
+    float s[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const float even = exchange_sum(eighth & 1, sums[r][0], sums[r][1], 1);
+      const float odd = exchange_sum(eighth & 1, sums[r][2], sums[r][3], 1);
+      s[r] = exchange_sum(eighth & 2, even, odd, 2);
+    }
+    return exchange_sum(kRows == 2 && eighth >= 4, s[0], s[kRows - 1], 4);
+  };
+
+  const StepRows rows(a.shape, !a.shape.reverse);
+  const int steps = static_cast<int>(a.shape.steps);
+  const auto load_saved = [&](int t) {
+    Saved saved = {};
+    if (!inside || t >= steps) return saved;
+    const int64_t place = (rows[t] + row) * H + unit;
+    const S* const activations = a.activations + (rows[t] + row) * 3 * H + unit;
+    if (a.grad_output) saved.grad_output = load(a.grad_output[place]);
+    saved.input_gate = load(activations[0]);
+    saved.output_gate = load(activations[H]);
+    saved.candidate_cell = load(activations[2 * H]);
+    saved.new_cell = load(a.new_cell[place]);
+    return saved;
+  };
+
+  const int64_t at = row * H + unit;
+  float d_cell = inside ? a.d_cell[at] : 0.0f;
+  float d_h = inside && a.d_h_n ? load(a.d_h_n[at]) : 0.0f;
+  Saved next = load_saved(0);
+  for (int t = 0; t < steps; ++t) {
+    const Saved saved = next;
+    next = load_saved(t + 1);
+    if (inside && t + kAhead < steps) {
+      const int64_t place = (rows[t + kAhead] + row) * H + unit;
+      const S* const activations = a.activations + (rows[t + kAhead] + row) * 3 * H + unit;
+      if (a.grad_output) prefetch(a.grad_output + place);
+      prefetch(activations);
+      prefetch(activations + H);
+      prefetch(activations + 2 * H);
+      prefetch(a.new_cell + place);
+    }
+    if (t > 0) d_h = rounded<S>(product((t - 1) & 1));
+    const bool flows = t > 0 || a.d_h_n || a.grad_output;
+    const CellGradient<float> gradient =
+        cell_backward_saved(flows, d_h + saved.grad_output, d_cell, saved.input_gate,
+                            saved.output_gate, saved.candidate_cell, saved.new_cell);
+    d_cell = gradient.d_old_cell;
+    const float d_gates[3] = {inside ? rounded<S>(gradient.d_input) : 0.0f,
+                              inside ? rounded<S>(gradient.d_output) : 0.0f,
+                              inside ? rounded<S>(gradient.d_candidate) : 0.0f};
+    float* const shared = reinterpret_cast<float*>(shared_d[t & 1][my_row]);
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) {
+      shared[gate * kWidth + unit] = d_gates[gate];
+      if (writes) store(d_gates[gate], a.d_gates + (rows[t] + row) * 3 * H + gate * H + unit);
+    }
+    __syncthreads();
+  }
+  d_h = product((steps - 1) & 1);
+  if (writes) {
+    store(d_h, a.d_h0 + at);
+    a.d_cell[at] = d_cell;
+  }
+}
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_BLOCK_BACKWARD_CUH_

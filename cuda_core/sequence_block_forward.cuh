@@ -1,0 +1,112 @@
+// The forward pass of a sequence in one block.
+#ifndef LLTM_SEQUENCE_BLOCK_FORWARD_CUH_
+#define LLTM_SEQUENCE_BLOCK_FORWARD_CUH_
+
+#include "sequence_block.cuh"
+
+namespace lltm {
+namespace {
+
+// Four neighbouring threads share two units: each sums a quarter of the columns for the three gates
+// of both, for every row of the block. With two rows each thread then has one unit of one row.
+template <typename S, int kWidth, int kRows>
+__global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceForward<S> a) {
+  __shared__ float4 shared_h[2][kRows][kWidth / 4];
+  const int H = static_cast<int>(a.shape.state_size);
+  const int quarter = threadIdx.x & 3;
+  const int pair = threadIdx.x >> 2;
+  const int unit = 2 * pair + (quarter & 1);
+  const int my_row = kRows == 2 ? quarter >> 1 : 0;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + my_row;
+  const bool inside = row < a.shape.batch_size && unit < H;
+  const bool writes = inside && (kRows == 2 || quarter < 2);
+
+  float w[2][3][kWidth / 4];
+#pragma unroll
+  for (int v = 0; v < 2; ++v) {
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) {
+#pragma unroll
+      for (int k = 0; k < kWidth / 4; ++k) {
+        const int column = 16 * (k / 4) + 4 * quarter + k % 4;
+        const int u = 2 * pair + v;
+        w[v][gate][k] =
+            u < H && column < H
+                ? load(a.weights[(gate * a.shape.state_size + u) * a.shape.weights_stride + column])
+                : 0.0f;
+      }
+    }
+  }
+
+  const StepRows rows(a.shape, a.shape.reverse);
+  const int64_t at = row * H + unit;
+  float cell = inside ? a.cell[at] : 0.0f;
+  reinterpret_cast<float*>(shared_h[0][my_row])[unit] = inside ? load(a.h0[at]) : 0.0f;
+  float next[3];
+#pragma unroll
+  for (int gate = 0; gate < 3; ++gate) {
+    next[gate] = inside ? load(a.gates[(rows[0] + row) * 3 * H + gate * H + unit]) : 0.0f;
+  }
+  __syncthreads();
+
+  const int steps = static_cast<int>(a.shape.steps);
+  for (int t = 0; t < steps; ++t) {
+    S* const gates = a.gates + (rows[t] + row) * 3 * H + unit;
+    float sums[kRows][2][3] = {};
+#pragma unroll
+    for (int j = 0; j < kWidth / 16; ++j) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 h = shared_h[t & 1][r][4 * j + quarter];
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+#pragma unroll
+          for (int gate = 0; gate < 3; ++gate) {
+            float& sum = sums[r][v][gate];
+            sum += h.x * w[v][gate][4 * j];
+            sum += h.y * w[v][gate][4 * j + 1];
+            sum += h.z * w[v][gate][4 * j + 2];
+            sum += h.w * w[v][gate][4 * j + 3];
+          }
+        }
+      }
+    }
+    float x[3];
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) {
+      float s[kRows];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        s[r] = exchange_sum(quarter & 1, sums[r][0][gate], sums[r][1][gate], 1);
+      }
+      x[gate] = next[gate] + exchange_sum(kRows == 2 && quarter >= 2, s[0], s[kRows - 1], 2);
+      if (inside && t + 1 < steps) {
+        next[gate] = load(a.gates[(rows[t + 1] + row) * 3 * H + gate * H + unit]);
+      }
+      if (inside && t + kAhead < steps) {
+        prefetch(a.gates + (rows[t + kAhead] + row) * 3 * H + gate * H + unit);
+      }
+    }
+    const CellState<float> state = cell_forward(x[0], x[1], x[2], cell);
+    cell = state.new_cell;
+    const float h = inside ? rounded<S>(state.new_h) : 0.0f;
+    reinterpret_cast<float*>(shared_h[(t + 1) & 1][my_row])[unit] = h;
+    if (writes) {
+      const int64_t place = (rows[t] + row) * H + unit;
+      store(h, a.output + place);
+      if (a.new_cell) {
+        store(state.new_cell, a.new_cell + place);
+        store(state.input_gate, gates);
+        store(state.output_gate, gates + H);
+        store(state.candidate_cell, gates + 2 * H);
+      }
+    }
+    __syncthreads();
+  }
+  if (writes) a.cell[at] = cell;
+}
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_BLOCK_FORWARD_CUH_
