@@ -8,21 +8,24 @@ import torch  # noqa: F401  (first: the compiled module needs its libraries)
 # the latter is then still found.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
-from . import _shapes, compat, reference  # noqa: E402,F401
+from . import _sequence_shapes, compat, reference  # noqa: E402,F401
 from ._native import _C  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .cell import LLTM, LLTMFunction, lltm_cell  # noqa: E402
 from .compat import backward, forward  # noqa: E402
+from .sequence import LLTMSequence, lltm_sequence  # noqa: E402
 
 __all__ = [
     "LLTM",
     "LLTMFunction",
+    "LLTMSequence",
     "__version__",
     "backward",
     "build_info",
     "compat",
     "forward",
     "lltm_cell",
+    "lltm_sequence",
     "reference",
 ]
 

@@ -7,7 +7,35 @@ import torch
 from torch import nn
 
 
-class LLTMBase(nn.Module):
+class LLTMParameters(nn.Module):
+    """Weights and biases in the cell's layout: how they are made, drawn and loaded."""
+
+    def _add_cell(self, suffix, input_features, state_size, bias, factory):
+        """Adds the parameters of one cell, `weights` and `bias` with a suffix to their names."""
+        shape = (3 * state_size, state_size + input_features)
+        weights = nn.Parameter(torch.empty(shape, **factory))
+        self.register_parameter("weights" + suffix, weights)
+        vector = nn.Parameter(torch.empty(3 * state_size, **factory)) if bias else None
+        self.register_parameter("bias" + suffix, vector)
+
+    def _draw_parameters(self, state_size):
+        bound = 1.0 / math.sqrt(state_size)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+
+    def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs):
+        # The tutorial's bias is (1, 3 * state_size). The caller's dict is theirs: it is a copy of
+        # it that load_state_dict passes here.
+        for name, parameter in self._parameters.items():
+            if parameter is None or not name.startswith("bias"):
+                continue
+            bias = state_dict.get(prefix + name)
+            if isinstance(bias, torch.Tensor) and bias.shape == (1, parameter.numel()):
+                state_dict[prefix + name] = bias.reshape(-1)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+
+class LLTMBase(LLTMParameters):
     """An LLTM cell: one step of the recurrent unit of the PyTorch extension tutorial.
 
     Args:
@@ -34,23 +62,15 @@ class LLTMBase(nn.Module):
 
     def __init__(self, input_features, state_size, bias=True, device=None, dtype=None):
         super().__init__()
-        self.input_features = input_features = _positive("input_features", input_features)
-        self.state_size = state_size = _positive("state_size", state_size)
+        self.input_features = input_features = positive("input_features", input_features)
+        self.state_size = state_size = positive("state_size", state_size)
         factory = {"device": device, "dtype": dtype}
-        self.weights = nn.Parameter(
-            torch.empty(3 * state_size, state_size + input_features, **factory)
-        )
-        if bias:
-            self.bias = nn.Parameter(torch.empty(3 * state_size, **factory))
-        else:
-            self.register_parameter("bias", None)
+        self._add_cell("", input_features, state_size, bias, factory)
         self.reset_parameters()
 
     def reset_parameters(self):
         """Draws every parameter from U(-1 / sqrt(state_size), 1 / sqrt(state_size))."""
-        bound = 1.0 / math.sqrt(self.state_size)
-        for parameter in self.parameters():
-            nn.init.uniform_(parameter, -bound, bound)
+        self._draw_parameters(self.state_size)
 
     def forward(self, input, state=None):
         if not isinstance(input, torch.Tensor):
@@ -58,7 +78,7 @@ class LLTMBase(nn.Module):
         if state is None:
             old_h = old_cell = input.new_zeros(input.shape[:-1] + (self.state_size,))
         else:
-            old_h, old_cell = _pair(state)
+            old_h, old_cell = pair(state, "h, cell")
         if not input.dim() == old_h.dim() == old_cell.dim():
             shapes = (tuple(tensor.shape) for tensor in (input, old_h, old_cell))
             raise RuntimeError(
@@ -75,16 +95,8 @@ class LLTMBase(nn.Module):
         bias = "" if self.bias is not None else ", bias=False"
         return f"{self.input_features}, {self.state_size}{bias}"
 
-    def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs):
-        # The tutorial's bias is (1, 3 * state_size). The caller's dict is theirs: it is a copy of
-        # it that load_state_dict passes here.
-        bias = state_dict.get(prefix + "bias")
-        if isinstance(bias, torch.Tensor) and bias.shape == (1, 3 * self.state_size):
-            state_dict[prefix + "bias"] = bias.reshape(-1)
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
-
-def _positive(name, size):
+def positive(name, size):
     """`size` as an int; any type of integer will do, NumPy's too."""
     if not isinstance(size, bool) and hasattr(type(size), "__index__"):
         number = operator.index(size)
@@ -93,11 +105,11 @@ def _positive(name, size):
     raise ValueError(f"{name} must be a positive integer, got {size!r}")
 
 
-def _pair(state):
+def pair(state, names):
     if isinstance(state, (tuple, list)) and len(state) == 2:
         if all(isinstance(part, torch.Tensor) for part in state):
             return state
     got = type(state).__name__
     if isinstance(state, (tuple, list)):
         got += " of " + (", ".join(type(part).__name__ for part in state) or "nothing")
-    raise TypeError(f"state must be a pair of tensors (h, cell) or None, got {got}")
+    raise TypeError(f"state must be a pair of tensors ({names}) or None, got {got}")

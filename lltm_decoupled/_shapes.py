@@ -1,4 +1,4 @@
-"""What the operators return for tensors without memory: meta tensors, and tracing."""
+"""What the cell's operators return for tensors without memory: meta tensors, and tracing."""
 
 import torch
 
@@ -7,47 +7,67 @@ from . import _native  # noqa: F401  (the operators must exist first)
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
-def _check(condition, message):
+def check(condition, message):
     if not condition:
         raise RuntimeError("lltm_decoupled: " + message)
 
 
-def _check_cell(input, weights, bias, old_h, old_cell):
-    _check(
+def check_dtype(input):
+    check(
         input.dtype in _DTYPES,
         f"expected input of dtype float32, float64, float16 or bfloat16, got {input.dtype}",
     )
-    _check(input.dim() == 2, f"expected input to have 2 dimensions, got {input.dim()}")
-    _check(weights.dim() == 2, f"expected weights to have 2 dimensions, got {weights.dim()}")
-    batch_size, input_features = input.shape
+
+
+def check_rank(name, tensor, rank):
+    check(tensor.dim() == rank, f"expected {name} to have {rank} dimensions, got {tensor.dim()}")
+
+
+def check_parameters(input, weights, bias):
+    """-> state_size; input's last dimension is input_features."""
+    check_rank("weights", weights, 2)
     state_size = weights.shape[0] // 3
-    _check(
-        weights.shape[0] == 3 * state_size and weights.shape[1] == state_size + input_features,
+    check(
+        weights.shape[0] == 3 * state_size and weights.shape[1] == state_size + input.shape[-1],
         "expected weights of shape (3 * state_size, state_size + input_features) with "
-        f"input_features = {input_features} as input has, got {tuple(weights.shape)}",
+        f"input_features = {input.shape[-1]} as input has, got {tuple(weights.shape)}",
     )
+    check_tensor("weights", weights, tuple(weights.shape), input)
     if bias is not None:
         expected = (1, 3 * state_size) if bias.dim() == 2 else (3 * state_size,)
-        _check_tensor("bias", bias, expected, input)
-    for name, tensor in (("old_h", old_h), ("old_cell", old_cell)):
-        _check_tensor(name, tensor, (batch_size, state_size), input)
-    _check_tensor("weights", weights, tuple(weights.shape), input)
+        check_tensor("bias", bias, expected, input)
+    return state_size
 
 
-def _check_tensor(name, tensor, shape, like):
-    _check(
+def check_tensor(name, tensor, shape, like, dtype=None):
+    """`like` is input; so is its dtype, where no other one is expected."""
+    check(
         tensor.device == like.device,
         f"expected {name} on the device of input, {like.device}, got {tensor.device}",
     )
     got = tuple(tensor.shape)
-    _check(
+    check(
         len(got) == len(shape) and all(a == b for a, b in zip(got, shape)),
         f"expected {name} of shape {shape}, got {got}",
     )
-    _check(
-        tensor.dtype == like.dtype,
-        f"expected {name} of the dtype of input, {like.dtype}, got {tensor.dtype}",
+    of = "the dtype of input, " if dtype is None else "dtype "
+    dtype = like.dtype if dtype is None else dtype
+    check(tensor.dtype == dtype, f"expected {name} of {of}{dtype}, got {tensor.dtype}")
+
+
+def wanted_gradients(tensors, output_mask):
+    return tuple(
+        tensor.new_empty(tensor.shape) if wanted and tensor is not None else None
+        for wanted, tensor in zip(output_mask, tensors)
     )
+
+
+def _check_cell(input, weights, bias, old_h, old_cell):
+    check_dtype(input)
+    check_rank("input", input, 2)
+    state_size = check_parameters(input, weights, bias)
+    for name, tensor in (("old_h", old_h), ("old_cell", old_cell)):
+        check_tensor(name, tensor, (input.shape[0], state_size), input)
 
 
 def _cell(input, weights, bias, old_h, old_cell):
@@ -63,27 +83,24 @@ def _cell_forward(input, weights, bias, old_h, old_cell):
 
 def _cell_backward(grad_h, grad_cell, input, weights, bias, old_h, new_cell, gates, output_mask):
     _check_cell(input, weights, bias, old_h, new_cell)
-    _check_tensor("gates", gates, (input.shape[0], weights.shape[0]), input)
+    check_tensor("gates", gates, (input.shape[0], weights.shape[0]), input)
     for name, grad in (("grad_h", grad_h), ("grad_cell", grad_cell)):
         if grad is not None:
-            _check_tensor(name, grad, tuple(new_cell.shape), input)
-    tensors = (input, weights, bias, old_h, new_cell)
-    return tuple(
-        tensor.new_empty(tensor.shape) if wanted and tensor is not None else None
-        for wanted, tensor in zip(output_mask, tensors)
-    )
+            check_tensor(name, grad, tuple(new_cell.shape), input)
+    return wanted_gradients((input, weights, bias, old_h, new_cell), output_mask)
 
 
-def register():
-    """Registers the shape functions; torch before 1.12 has no place for them."""
+def register(functions):
+    """Registers {operator: its shape function}; torch before 1.12 has no place for them."""
     if not hasattr(torch, "library"):
         return None
     library = torch.library.Library("lltm_decoupled", "IMPL")
-    for function in (_cell, _cell_forward, _cell_backward):
-        name = "cell" if function is _cell else function.__name__
+    for name, function in functions.items():
         library.impl(name, function, "Meta")
     return library
 
 
 # Held for as long as the process lives: the registrations end with the object.
-_library = register()
+_library = register(
+    {"cell": _cell, "_cell_forward": _cell_forward, "_cell_backward": _cell_backward}
+)

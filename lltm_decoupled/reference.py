@@ -8,9 +8,10 @@ ONNX or TorchScript export: the parameters and the state dict are the same.
 import torch
 import torch.nn.functional as F
 
+from ._layer import LLTMSequenceBase
 from ._module import LLTMBase
 
-__all__ = ["LLTM", "lltm_cell"]
+__all__ = ["LLTM", "LLTMSequence", "lltm_cell", "lltm_sequence"]
 
 
 def lltm_cell(input, weights, bias, old_h, old_cell):
@@ -40,7 +41,73 @@ def lltm_cell(input, weights, bias, old_h, old_cell):
     return new_h, new_cell
 
 
+def lltm_sequence(
+    input,
+    weights,
+    bias,
+    h0,
+    c0,
+    *,
+    batch_sizes=None,
+    reverse=False,
+    zoneout_h=None,
+    zoneout_c=None,
+):
+    """All steps of a sequence, in plain PyTorch: a loop over lltm_cell.
+
+    Args:
+        input: (steps, batch_size, input_features), or with batch_sizes the packed data
+            (rows, input_features)
+        weights, bias: as lltm_cell has them
+        h0, c0: (batch_size, state_size), before the first step
+        batch_sizes: of packed data, how many rows each step has; they never grow
+        reverse: from the last step to the first; the output stays in the input's order
+        zoneout_h, zoneout_c: bool, of the output's shape: where True the old h, or the old cell,
+            is kept in that step. The new h is made of the new cell as it was before that.
+
+    Returns:
+        (output, h_n, c_n): h of every step, (steps, batch_size, state_size) or packed
+        (rows, state_size); h and cell after the last step of each row, (batch_size, state_size)
+
+    Raises:
+        RuntimeError: from PyTorch's own operators, where shapes, dtypes or devices do not fit.
+
+    Source: lltm_cell; zoneout is that of Krueger et al., "Zoneout: Regularizing RNNs by Randomly
+    Preserving Hidden Activations", with masks that are given.
+    """
+
+    def steps_of(tensor):
+        return tensor.unbind(0) if batch_sizes is None else tensor.split(batch_sizes.tolist())
+
+    inputs = steps_of(input)
+    keep_h = [None] * len(inputs) if zoneout_h is None else steps_of(zoneout_h)
+    keep_c = [None] * len(inputs) if zoneout_c is None else steps_of(zoneout_c)
+    outputs = [None] * len(inputs)
+    h, c = h0, c0
+    for t in reversed(range(len(inputs))) if reverse else range(len(inputs)):
+        rows = inputs[t].size(0)  # the rest has ended before, or begins later
+        old_h, old_c = h[:rows], c[:rows]
+        new_h, new_c = lltm_cell(inputs[t], weights, bias, old_h, old_c)
+        if keep_h[t] is not None:
+            new_h = torch.where(keep_h[t], old_h, new_h)
+        if keep_c[t] is not None:
+            new_c = torch.where(keep_c[t], old_c, new_c)
+        outputs[t] = new_h
+        h, c = torch.cat([new_h, h[rows:]]), torch.cat([new_c, c[rows:]])
+    if not outputs:
+        return input.new_empty(input.shape[:-1] + h0.shape[-1:]), h, c
+    return (torch.stack if batch_sizes is None else torch.cat)(outputs), h, c
+
+
 class LLTM(LLTMBase):
     __doc__ = LLTMBase.__doc__
 
     _cell = staticmethod(lltm_cell)
+
+
+class LLTMSequence(LLTMSequenceBase):
+    __doc__ = LLTMSequenceBase.__doc__
+
+    @staticmethod
+    def _sequence(*args, recompute, **options):
+        return lltm_sequence(*args, **options)  # autograd keeps every step, with recompute too

@@ -39,8 +39,11 @@ def test_schemas():
     assert sorted(text.split("(")[0].split("::")[1] for text in found) == [
         "_cell_backward",
         "_cell_forward",
+        "_sequence_backward",
+        "_sequence_forward",
         "cell",
-    ], "a new operator needs tests in this file"
+        "sequence",
+    ], "a new operator needs tests here, or in test_sequence_compose.py"
     assert (
         "lltm_decoupled::cell(Tensor input, Tensor weights, Tensor? bias, Tensor old_h, "
         "Tensor old_cell) -> (Tensor new_h, Tensor new_cell)"

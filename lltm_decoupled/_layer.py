@@ -1,0 +1,249 @@
+"""The layer around a sequence function: nn.LSTM's conventions with LLTM's cell."""
+
+import numbers
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch.nn.utils.rnn import PackedSequence
+
+from ._module import LLTMParameters, pair, positive
+
+
+class LLTMSequenceBase(LLTMParameters):
+    """LLTM over whole sequences: layers and directions as nn.LSTM has them.
+
+    L = num_layers, D = 2 if bidirectional else 1, T = steps, B = batch_size, I = input_size,
+    H = hidden_size.
+
+    Args:
+        input_size: the number of values in each input, I
+        hidden_size: the number of values in h and in the cell, H
+        num_layers: how many layers, each on the output of the one before
+        bias: whether there are biases
+        batch_first: input and output are (B, T, ...) in place of (T, B, ...); states are not
+        dropout: the probability with which a value of each layer's output but the last one's is
+            zeroed, in training
+        bidirectional: each layer also reads from the last step to the first; the output then has
+            both directions' h side by side
+        device, dtype: of the parameters, as in every module of torch.nn
+        zoneout: a pair of probabilities (of h, of the cell): with it a unit keeps its old value in
+            a step, in training. In evaluation nothing is random, and nothing is scaled.
+        recompute: keep only inputs and outputs of each layer for backward, and compute the steps
+            again there: less memory for more time, the same values
+
+    Parameters, for layer k from 0, in the layout of LLTM's own `weights` and `bias`:
+        weights_l{k}: (3H, H + I), and (3H, H + D * H) from the second layer on
+        bias_l{k}: (3H); absent with bias=False. A bias of (1, 3H) loads as it is.
+        weights_l{k}_reverse, bias_l{k}_reverse: the same for the other direction
+
+    Call it with input (T, B, I), (B, T, I) with batch_first, (T, I) without a batch, or a
+    PackedSequence; and state, a pair (h0, c0) of tensors of (L * D, B, H), of (L * D, H) without a
+    batch, or None for zeros. States come layer by layer, both directions of one together. It
+    returns output, (h_n, c_n): output (T, B, D * H), laid out and packed as input is, and the
+    states after the last step of each row, shaped like h0. Of a batch that is packed unsorted the
+    states are in the batch's own order.
+
+    What is random is drawn from PyTorch's generator of the device, layer by layer: first zoneout
+    of h and of the cell, each direction in turn, then dropout.
+
+    Raises:
+        ValueError: a size is not a positive integer, a probability not in [0, 1]
+        RuntimeError: a tensor of the wrong shape, dtype or device; the message names it
+        TypeError: a flag is not a bool, input not a tensor, state not a pair of tensors
+    """
+
+    def __init__(
+        self,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        bias=True,
+        batch_first=False,
+        dropout=0.0,
+        bidirectional=False,
+        device=None,
+        dtype=None,
+        *,
+        zoneout=(0.0, 0.0),
+        recompute=False,
+    ):
+        super().__init__()
+        self.input_size = positive("input_size", input_size)
+        self.hidden_size = positive("hidden_size", hidden_size)
+        self.num_layers = positive("num_layers", num_layers)
+        self.bias = _flag("bias", bias)
+        self.batch_first = _flag("batch_first", batch_first)
+        self.dropout = _probability("dropout", dropout)
+        self.bidirectional = _flag("bidirectional", bidirectional)
+        self.zoneout = _probabilities("zoneout", zoneout)
+        self.recompute = _flag("recompute", recompute)
+        if self.dropout > 0 and self.num_layers == 1:
+            warnings.warn(
+                "dropout is applied to the output of every layer but the last: "
+                f"dropout={dropout} does nothing with num_layers=1",
+                stacklevel=2,
+            )
+        factory = {"device": device, "dtype": dtype}
+        width = self.input_size
+        for suffixes in self._suffixes():
+            for suffix in suffixes:
+                self._add_cell(suffix, width, self.hidden_size, self.bias, factory)
+            width = self.hidden_size * len(suffixes)
+        self.reset_parameters()
+
+    def _suffixes(self):
+        """The ends of the parameters' names: for each layer a list, one for each direction."""
+        ends = ("", "_reverse") if self.bidirectional else ("",)
+        return [[f"_l{layer}{end}" for end in ends] for layer in range(self.num_layers)]
+
+    def _cell_parameters(self, suffix):
+        """(weights, bias or None), looked up at each call: nothing is cached."""
+        return getattr(self, "weights" + suffix), getattr(self, "bias" + suffix)
+
+    @property
+    def all_weights(self):
+        """A list for each layer and direction: its weights, and its bias where there is one."""
+        cells = [self._cell_parameters(end) for ends in self._suffixes() for end in ends]
+        return [[tensor for tensor in cell if tensor is not None] for cell in cells]
+
+    def reset_parameters(self):
+        """Draws every parameter from U(-1 / sqrt(hidden_size), 1 / sqrt(hidden_size))."""
+        self._draw_parameters(self.hidden_size)
+
+    def flatten_parameters(self):
+        """Does nothing: nn.LSTM has it for cuDNN, and code that calls it works here too."""
+
+    def forward(self, input, state=None):
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, state)
+        if not isinstance(input, torch.Tensor):
+            got = type(input).__name__
+            raise TypeError(f"input must be a tensor or a PackedSequence, got {got}")
+        first = "batch_size, steps" if self.batch_first else "steps, batch_size"
+        self._check_input(input, (2, 3), f"({first}, input_size), or (steps, input_size)")
+        if input.dim() == 2:
+            return self._forward_unbatched(input, state)
+        if self.batch_first:
+            input = input.transpose(0, 1)
+        h0, c0 = self._initial_state(input, state, (input.size(1),))
+        output, state = self._layers(input, h0, c0)
+        return (output.transpose(0, 1) if self.batch_first else output), state
+
+    def _forward_unbatched(self, input, state):
+        h0, c0 = self._initial_state(input, state, ())
+        output, state = self._layers(input.unsqueeze(1), h0.unsqueeze(1), c0.unsqueeze(1))
+        return output.squeeze(1), tuple(part.squeeze(1) for part in state)
+
+    def _forward_packed(self, input, state):
+        data, batch_sizes, sorted_indices, unsorted_indices = input
+        self._check_input(data, (2,), "(rows, input_size) in a PackedSequence")
+        if sorted_indices is not None:
+            batch_size = sorted_indices.numel()
+        else:
+            batch_size = int(batch_sizes[0]) if batch_sizes.numel() else 0
+        h0, c0 = self._initial_state(data, state, (batch_size,))
+        if sorted_indices is not None:
+            h0, c0 = (part.index_select(1, sorted_indices) for part in (h0, c0))
+        output, state = self._layers(data, h0, c0, batch_sizes)
+        if unsorted_indices is not None:
+            state = tuple(part.index_select(1, unsorted_indices) for part in state)
+        return PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices), state
+
+    def _layers(self, input, h0, c0, batch_sizes=None):
+        """Time first or packed -> output, (h_n, c_n). The loop over the steps is the operator's."""
+        states, index = [], 0
+        for suffixes in self._suffixes():
+            if index > 0 and self.dropout > 0:
+                input = F.dropout(input, self.dropout, self.training)
+            outputs = []
+            for direction, suffix in enumerate(suffixes):
+                masks = [self._zoneout_mask(p, input) for p in self.zoneout]
+                output, *last = self._sequence(
+                    input,
+                    *self._cell_parameters(suffix),
+                    h0[index],
+                    c0[index],
+                    batch_sizes=batch_sizes,
+                    reverse=direction == 1,
+                    recompute=self.recompute,
+                    zoneout_h=masks[0],
+                    zoneout_c=masks[1],
+                )
+                outputs.append(output)
+                states.append(last)
+                index += 1
+            input = outputs[0] if len(outputs) == 1 else torch.cat(outputs, -1)
+        return input, tuple(torch.stack(parts) for parts in zip(*states))
+
+    def _zoneout_mask(self, probability, input):
+        if probability == 0 or not self.training:
+            return None
+        shape = input.shape[:-1] + (self.hidden_size,)
+        return torch.rand(shape, device=input.device) < probability
+
+    def _check_input(self, input, ranks, meaning):
+        if input.dim() not in ranks:
+            expected = " or ".join(map(str, ranks))
+            raise RuntimeError(
+                f"lltm_decoupled: expected input to have {expected} dimensions {meaning}, "
+                f"got shape {tuple(input.shape)}"
+            )
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError(
+                f"lltm_decoupled: expected input of input_size = {self.input_size} features, "
+                f"got {input.shape[-1]} in shape {tuple(input.shape)}"
+            )
+
+    def _initial_state(self, input, state, batch):
+        """(h0, c0), each (L * D, *batch, H): checked, or zeros."""
+        rows = self.num_layers * (2 if self.bidirectional else 1)
+        expected = (rows, *batch, self.hidden_size)
+        if state is None:
+            zeros = input.new_zeros(expected)
+            return zeros, zeros
+        state = pair(state, "h0, c0")
+        for name, tensor in zip(("h0", "c0"), state):
+            if tuple(tensor.shape) != expected:
+                sizes = "batch_size, hidden_size" if batch else "hidden_size"
+                raise RuntimeError(
+                    f"lltm_decoupled: expected {name} of shape (num_layers * directions, {sizes}) "
+                    f"= {expected}, got {tuple(tensor.shape)}"
+                )
+        return state
+
+    def extra_repr(self):
+        parts = [str(self.input_size), str(self.hidden_size)]
+        defaults = {
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0,
+            "bidirectional": False,
+            "zoneout": (0, 0),
+            "recompute": False,
+        }
+        for name, default in defaults.items():
+            value = getattr(self, name)
+            if value != default:
+                parts.append(f"{name}={value}")
+        return ", ".join(parts)
+
+
+def _flag(name, value):
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a bool, got {value!r}")
+    return value
+
+
+def _probability(name, value):
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a number in [0, 1], got {value!r}")
+    return float(value)
+
+
+def _probabilities(name, values):
+    if not isinstance(values, (tuple, list)) or len(values) != 2:
+        raise ValueError(f"{name} must be a pair of numbers (of h, of the cell), got {values!r}")
+    return tuple(_probability(name, value) for value in values)

@@ -1,0 +1,126 @@
+"""What the sequence's operators return for tensors without memory: meta tensors, and tracing."""
+
+import torch
+
+from ._shapes import (
+    check,
+    check_dtype,
+    check_parameters,
+    check_rank,
+    check_tensor,
+    register,
+    wanted_gradients,
+)
+
+_STEPS_PER_CHUNK = 32  # kStepsPerChunk of bindings/sequence.h
+
+
+def _check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c):
+    """-> the output's shape. The values of batch_sizes may not exist: only the kernels see them."""
+    check_dtype(input)
+    check_rank("input", input, 3 if batch_sizes is None else 2)
+    check_rank("h0", h0, 2)
+    state_size = check_parameters(input, weights, bias)
+    batch_size = input.shape[1] if batch_sizes is None else h0.shape[0]
+    for name, tensor in (("h0", h0), ("c0", c0)):
+        check_tensor(name, tensor, (batch_size, state_size), input)
+    if batch_sizes is not None:
+        check(
+            batch_sizes.device.type in ("cpu", "meta")
+            and batch_sizes.dtype == torch.int64
+            and batch_sizes.dim() == 1,
+            "expected batch_sizes to be an int64 vector on the CPU, got dtype "
+            f"{batch_sizes.dtype}, shape {tuple(batch_sizes.shape)}, on {batch_sizes.device}",
+        )
+    shape = tuple(input.shape[:-1]) + (state_size,)
+    for name, mask in (("zoneout_h", zoneout_h), ("zoneout_c", zoneout_c)):
+        if mask is not None:
+            check_tensor(name, mask, shape, input, torch.bool)
+    return shape
+
+
+def _sequence(
+    input,
+    weights,
+    bias,
+    h0,
+    c0,
+    batch_sizes=None,
+    reverse=False,
+    recompute=False,
+    zoneout_h=None,
+    zoneout_c=None,
+):
+    shape = _check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
+    return input.new_empty(shape), input.new_empty(h0.shape), input.new_empty(h0.shape)
+
+
+def _kept(input, weights, h0, batch_sizes, recompute):
+    """(shape, dtype) of what the forward half keeps for backward: of activations and of cells."""
+    state_size = weights.shape[0] // 3
+    if not recompute:
+        rows = input.shape[0] if batch_sizes is not None else input.shape[0] * input.shape[1]
+        return ((rows, 3 * state_size), input.dtype), ((rows, state_size), input.dtype)
+    steps = (input if batch_sizes is None else batch_sizes).shape[0]
+    chunks = (steps + _STEPS_PER_CHUNK - 1) // _STEPS_PER_CHUNK
+    # in the type they are computed in: float32 for half types
+    dtype = torch.float64 if input.dtype == torch.float64 else torch.float32
+    return ((0, 3 * state_size), input.dtype), ((chunks, h0.shape[0], state_size), dtype)
+
+
+def _sequence_forward(
+    input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zoneout_h, zoneout_c
+):
+    masks = {"zoneout_h": zoneout_h, "zoneout_c": zoneout_c}
+    outputs = _sequence(input, weights, bias, h0, c0, batch_sizes, **masks)
+    kept = _kept(input, weights, h0, batch_sizes, recompute)
+    return outputs + tuple(input.new_empty(shape, dtype=dtype) for shape, dtype in kept)
+
+
+def _sequence_backward(
+    grad_output,
+    grad_h_n,
+    grad_c_n,
+    input,
+    weights,
+    bias,
+    h0,
+    c0,
+    output,
+    activations,
+    cells,
+    batch_sizes,
+    reverse,
+    recompute,
+    zoneout_h,
+    zoneout_c,
+    output_mask,
+):
+    shape = _check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
+    grads = {
+        "grad_output": (grad_output, shape),
+        "grad_h_n": (grad_h_n, tuple(h0.shape)),
+        "grad_c_n": (grad_c_n, tuple(h0.shape)),
+    }
+    for name, (grad, expected) in grads.items():
+        if grad is not None:
+            check_tensor(name, grad, expected, input)
+    check_tensor("output", output, shape, input)
+    kept = zip(
+        ("activations", "cells"),
+        (activations, cells),
+        _kept(input, weights, h0, batch_sizes, recompute),
+    )
+    for name, tensor, (expected, dtype) in kept:
+        check_tensor(name, tensor, expected, input, dtype)
+    return wanted_gradients((input, weights, bias, h0, c0), output_mask)
+
+
+# As in _shapes: held for as long as the process lives.
+_library = register(
+    {
+        "sequence": _sequence,
+        "_sequence_forward": _sequence_forward,
+        "_sequence_backward": _sequence_backward,
+    }
+)

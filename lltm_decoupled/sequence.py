@@ -1,0 +1,68 @@
+"""LLTM over whole sequences: the compiled operator as a function, and as a layer like nn.LSTM."""
+
+import torch
+
+from . import _native  # noqa: F401  (its import registers the operators)
+from ._layer import LLTMSequenceBase
+
+__all__ = ["LLTMSequence", "lltm_sequence"]
+
+# The one overload, found once: torch before 1.12 has no names for overloads.
+_sequence = getattr(torch.ops.lltm_decoupled.sequence, "default", torch.ops.lltm_decoupled.sequence)
+
+
+def lltm_sequence(
+    input,
+    weights,
+    bias,
+    h0,
+    c0,
+    *,
+    batch_sizes=None,
+    reverse=False,
+    recompute=False,
+    zoneout_h=None,
+    zoneout_c=None,
+):
+    """All steps of a sequence, each one of lltm_cell, in one operator.
+
+    The tensors may have any strides. Differentiable to any order. The same operator is
+    torch.ops.lltm_decoupled.sequence.
+
+    Args:
+        input: (steps, batch_size, input_features), float32, float64, float16 or bfloat16; with
+            batch_sizes the packed data (rows, input_features)
+        weights: (3 * state_size, state_size + input_features)
+        bias: (3 * state_size), (1, 3 * state_size) or None
+        h0, c0: (batch_size, state_size), h and cell before the first step
+            All of input's dtype and on its device.
+        batch_sizes: how many rows each step has, as a PackedSequence says it: int64 on the CPU,
+            positive, never growing, from batch_size, together the rows of input. The rows of the
+            states are in the packed order.
+        reverse: the steps are taken from the last to the first; the output keeps the input's
+            order. Of packed data each row starts at its own last step.
+        recompute: keep only inputs and output for backward, and compute the steps again there:
+            less memory for more time, the same values
+        zoneout_h, zoneout_c: bool, of the output's shape, or None; where True a unit keeps its old
+            h, or its old cell, in that step
+
+    Returns:
+        (output, h_n, c_n): h of every step, (steps, batch_size, state_size) or packed
+        (rows, state_size), and h and cell after the last step of each row, (batch_size,
+        state_size). New, contiguous, of input's dtype. Without steps h_n is h0 and c_n is c0.
+
+    Raises:
+        RuntimeError: a tensor of the wrong shape, dtype or device; the message names the argument,
+            what it got and what was expected. Nothing was computed then.
+
+    Source: bindings/sequence.h; the formula in PyTorch is reference.lltm_sequence.
+    """
+    return _sequence(
+        input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zoneout_h, zoneout_c
+    )
+
+
+class LLTMSequence(LLTMSequenceBase):
+    __doc__ = LLTMSequenceBase.__doc__
+
+    _sequence = staticmethod(lltm_sequence)
