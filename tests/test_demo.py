@@ -66,6 +66,7 @@ def test_it_learns_and_agrees_with_the_reference(run):
     assert bits(output, "reference") == pytest.approx(bits(output, "after"), abs=2e-4)
     assert "agrees" in output
     assert "characters a second" in output
+    assert re.search(r"^speed .*a loop over the cell takes .* times as long$", output, re.MULTILINE)
     sample = output.split("sample\n")[1]
     assert len(sample) == 50 + len("\n")
     assert set(sample) <= set(STORY)
@@ -83,16 +84,30 @@ def test_no_part_of_the_manual_occurs_twice():
     assert len(paragraphs) == len(set(paragraphs)) > 1000
 
 
-def test_a_wrong_cell_is_noticed(run, monkeypatch):
-    class Wrong(model.lltm_decoupled.reference.LLTM):
+def test_a_wrong_layer_is_noticed(run, monkeypatch):
+    class Wrong(model.lltm_decoupled.reference.LLTMSequence):
         def forward(self, input, state=None):
-            h, c = super().forward(input, state)
-            return h * 1.01, c
+            output, state = super().forward(input, state)
+            return output * 1.01, state
 
-    monkeypatch.setattr(model.lltm_decoupled.reference, "LLTM", Wrong)
+    monkeypatch.setattr(model.lltm_decoupled.reference, "LLTMSequence", Wrong)
     code, output = run("--steps", 5)
     assert code == 1
     assert "DISAGREES" in output
+
+
+def test_the_lstm_to_compare_with(run, tmp_path):
+    def parameters(output):
+        return int(re.search(r"([\d,]+) parameters", output).group(1).replace(",", ""))
+
+    code, output = run("--steps", 60, "--layer", "LSTM", "--save", tmp_path / "a.pt")
+    assert code == 0
+    assert bits(output, "after") < 3.5
+    assert "reference" not in output
+    _, ours = run("--steps", 0)
+    assert abs(parameters(output) / parameters(ours) - 1) < 0.1  # one unit more or less of 16
+    code, output = run("--steps", 0, "--load", tmp_path / "a.pt")
+    assert code == 0 and "LSTM(" in output
 
 
 def test_a_run_is_repeatable(run, tmp_path):
@@ -101,7 +116,7 @@ def test_a_run_is_repeatable(run, tmp_path):
     samples = [output.split("sample\n")[1] for output in outputs]
     assert samples[0] == samples[1]
     run("--steps", 5, "--seed", 1, "--save", tmp_path / "2.pt")
-    name = "cell.weights"
+    name = "layer.weights_l0"
     assert not torch.equal(weights(tmp_path / "0.pt")[name], weights(tmp_path / "2.pt")[name])
 
 

@@ -8,7 +8,7 @@ import torch
 
 from ..cli import UserError
 
-FORMAT = "lltm_decoupled demo 1"
+FORMAT = "lltm_decoupled demo 2"
 KEYS = {"format", "settings", "alphabet", "text", "model", "optimizer", "step", "state"}
 
 

@@ -1,4 +1,4 @@
-"""The model: an embedding, one LLTM cell run over the characters, and a linear readout."""
+"""The model: an embedding, a recurrent layer over the characters, and a linear readout."""
 
 import math
 
@@ -17,38 +17,45 @@ EVALUATION_ROWS = 16
 class CharacterModel(nn.Module):
     """Predicts the next character.
 
-    ``cell`` is any class with LLTM's signature: the compiled one, or the plain PyTorch reference,
-    which takes the same state dict.
+    ``layer`` is any class with the calling conventions of nn.LSTM: LLTMSequence, its plain PyTorch
+    reference, which takes the same state dict, or nn.LSTM itself.
     """
 
-    def __init__(self, symbols, hidden, cell=lltm_decoupled.LLTM):
+    def __init__(self, symbols, hidden, layer=lltm_decoupled.LLTMSequence):
         super().__init__()
         self.embedding = nn.Embedding(symbols, EMBEDDING)
-        self.cell = cell(EMBEDDING, hidden)
+        self.layer = layer(EMBEDDING, hidden)
         self.readout = nn.Linear(hidden, symbols)
 
     def forward(self, characters, state=None):
-        """Map characters (T, B) and a state (h, c), each (B, H), to logits (T, B, symbols).
+        """Map characters (T, B) and a state (h, c), each (1, B, H), to logits (T, B, symbols).
 
         Returns (logits, state after the last character). No state means zeros.
         """
-        outputs = []
-        for embedded in self.embedding(characters):
-            state = self.cell(embedded, state)
-            outputs.append(state[0])
-        return self.readout(torch.stack(outputs)), state
+        output, state = self.layer(self.embedding(characters), state)
+        return self.readout(output), state
+
+    def carry(self, state):
+        """Return the state with which the next window starts.
+
+        LLTM has no forget gate: c only ever adds up, and along a whole text it would grow until
+        tanh(c) is stuck at -1 or 1. So c starts at zero in every window, and h, which is always
+        within -1..1, tells the new window what came before. nn.LSTM, which forgets, keeps both. No
+        gradient flows back across the border (truncated backpropagation through time).
+        """
+        h, c = state
+        forgets = isinstance(self.layer, nn.LSTM)
+        return h.detach(), c.detach() if forgets else torch.zeros_like(c)
 
 
-def carry(state):
-    """Return the state with which the next window starts.
+def lstm_of_equal_size(symbols, hidden):
+    """Return the hidden size with which nn.LSTM gives the model most nearly as many parameters."""
 
-    LLTM has no forget gate: c only ever adds up, and along a whole text it would grow until
-    tanh(c) is stuck at -1 or 1. So c starts at zero in every window, and h, which is always within
-    -1..1, tells the new window what came before. No gradient flows back across the border
-    (truncated backpropagation through time).
-    """
-    h, c = state
-    return h.detach(), torch.zeros_like(c)
+    def parameters(gates, biases, h):
+        return gates * h * (h + EMBEDDING) + biases * gates * h + symbols * h
+
+    wanted = parameters(3, 1, hidden)
+    return min(range(1, hidden + 1), key=lambda h: abs(parameters(4, 2, h) - wanted))
 
 
 @torch.no_grad()
@@ -58,7 +65,7 @@ def bits_per_character(model, codes, window):
     total, count, state = 0.0, 0, None
     for inputs, targets in windows(codes, rows, window):
         logits, state = model(inputs, state)
-        state = carry(state)
+        state = model.carry(state)
         total += F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum").item()
         count += targets.numel()
     return total / count / math.log(2)
@@ -77,7 +84,7 @@ def generate(model, prompt, length, window, seed=0, temperature=0.7):
     written = []
     for position in range(length):
         if position % window == 0:
-            state = carry(state)
+            state = model.carry(state)
         chances = (logits[-1, 0].double().cpu() / temperature).softmax(0)
         choice = torch.multinomial(chances, 1, generator=generator)
         written.append(choice)

@@ -13,7 +13,7 @@ from ..cli import UserError
 STEP_LIMIT = 1600
 TIME_LIMIT = 50.0  # seconds, for slow machines
 
-DEFAULTS = {"hidden": 256, "batch": 32, "window": 16, "lr": 0.01}
+DEFAULTS = {"layer": "LLTM", "hidden": 256, "batch": 32, "window": 16, "lr": 0.01}
 
 
 def add_arguments(parser):
@@ -29,8 +29,10 @@ def add_arguments(parser):
     add("--steps", type=_at_least(0), metavar="N", help=f"updates to make, maybe 0 ({limits})")
     add("--seconds", type=_positive, metavar="S", help="end the training after this time")
     add("--device", help="cpu, cuda, cuda:1, ... (default: a GPU where there is one)")
+    layers = "LLTM, or for comparison torch's LSTM with as many parameters (default: LLTM)"
+    add("--layer", choices=("LLTM", "LSTM"), help=layers)
     for name, meaning in (
-        ("hidden", "state size of the cell"),
+        ("hidden", "state size of LLTM"),
         ("batch", "pieces of text that are read in parallel"),
         ("window", "characters to backpropagate through"),
     ):
@@ -53,13 +55,15 @@ def add_arguments(parser):
 def pick_settings(args, stored):
     """Return the dict of sizes and learning rate: the user's, else the checkpoint's, else ours.
 
-    Raises UserError where the user asks for another state size than that of the checkpoint.
+    Raises UserError where the user asks for another layer or state size than the checkpoint's.
     """
     settings = dict(DEFAULTS, **(stored["settings"] if stored else {}))
-    if stored and args.hidden not in (None, settings["hidden"]):
-        raise UserError(
-            f"{args.load} holds a model with --hidden {settings['hidden']}, not {args.hidden}"
-        )
+    for name in ("layer", "hidden") if stored else ():
+        asked = getattr(args, name)
+        if asked not in (None, settings[name]):
+            raise UserError(
+                f"{args.load} holds a model with --{name} {settings[name]}, not {asked}"
+            )
     chosen = {name: getattr(args, name) for name in DEFAULTS}
     settings.update({name: value for name, value in chosen.items() if value is not None})
     return settings

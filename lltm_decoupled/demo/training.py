@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from torch import nn
 from tqdm import tqdm
 
-from .model import carry
 from .text import windows
 
 GRADIENT_NORM = 1.0  # gradients through many steps are small, but now and then huge
@@ -77,7 +76,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate()
         self.optimizer.step()
-        self.state = carry(state)
+        self.state = self.model.carry(state)
         self.step += 1
         if bar is not None and self.step % 20 == 0:
             bar.set_postfix_str(f"{loss.item() / math.log(2):.2f} bits/char", refresh=False)
