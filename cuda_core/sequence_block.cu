@@ -56,7 +56,8 @@ template <template <typename> class Arguments, typename S>
 int32_t launch(const Arguments<S>& a, cudaStream_t stream) {
   const int32_t status = check(a);
   if (status || is_empty(a.shape)) return status;
-  if (!fits<S>(a.shape.batch_size, a.shape.state_size)) return -2;
+  if (!fits<S>(a.shape.batch_size, 0)) return -2;
+  if (!fits<S>(0, a.shape.state_size)) return -3;
   if (one_row_each(a.shape.batch_size)) {
     launch_rows<1>(a, stream);
   } else {

@@ -41,7 +41,9 @@ def core(operation, dtype, device="cuda"):
     function.restype = ctypes.c_int32
 
     def call(*arguments):
-        """Sizes are ints, arrays tensors or None; the stream is added."""
+        """Sizes and flags are ints, arrays tensors or None; the stream is added."""
+        if operation == "sequence_fits":
+            return function(*map(argument, arguments))
         stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else None
         return function(*map(argument, arguments), ctypes.c_void_p(stream))
 

@@ -1,0 +1,94 @@
+"""Whole sequences through the core's C ABI: one launch, device memory."""
+
+import pytest
+import torch
+from conftest import require_device
+from core_abi import CTYPES, core, exact, from_host, poisoned
+
+from lltm_decoupled import reference
+
+HALF = {torch.float16: 4e-3, torch.bfloat16: 3e-2}  # of h, which every step rounds again
+
+
+@pytest.fixture(params=[dtype for dtype in CTYPES if dtype != torch.float64], ids=str)
+def dtype(request):
+    require_device("cuda:0")
+    return request.param
+
+
+@pytest.mark.parametrize("reverse", (0, 1))
+@pytest.mark.parametrize("sizes", ((1, 1, 1), (5, 3, 33), (9, 7, 64), (4, 150, 100)), ids=str)
+def test_forward_and_backward(dtype, sizes, reverse):
+    """One row a block and two; widths with padding and without; a stride beyond the state."""
+    T, B, H = sizes
+    host = (torch.randn(3 * H, H + 5, dtype=torch.float64) / H**0.5).to(dtype)
+    weights, strided = host.cuda(), (host.cuda()[:, :H], H + 5)
+    gates, h0 = from_host(dtype, T, B, 3 * H), from_host(dtype, B, H)
+    cell = from_host(torch.float32, B, H)
+
+    # The gates as the reference's input, with weights that pass them through.
+    x = exact(gates).requires_grad_()
+    wide = torch.cat([host[:, :H].double(), torch.eye(3 * H).double()], 1)
+    h, c = exact(h0).requires_grad_(), exact(cell).requires_grad_()
+    output, h_n, c_n = reference.lltm_sequence(x, wide, None, h, c, reverse=bool(reverse))
+
+    tolerance = HALF.get(dtype, 1e-5)
+    new_cell, got = poisoned(dtype, T, B, H), poisoned(dtype, T, B, H)
+    activations = gates.clone()
+    forward = core("sequence_forward", dtype)
+    sizes_and_weights = (T, B, H, weights, strided[1], reverse)
+    carried = cell.clone()
+    assert forward(*sizes_and_weights, activations, h0, carried, got, new_cell) == 0
+    torch.testing.assert_close(exact(got), output.detach(), rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(exact(carried), c_n.detach(), rtol=tolerance, atol=T * tolerance)
+    again, carried = poisoned(dtype, T, B, H), cell.clone()
+    assert forward(*sizes_and_weights, gates, h0, carried, again, None) == 0
+    assert torch.equal(again.cpu(), got.cpu())
+
+    grad_output, d_h, d_cell = (
+        from_host(dtype, T, B, H),
+        from_host(dtype, B, H),
+        from_host(torch.float32, B, H),
+    )
+    want = torch.autograd.grad(
+        (output, h_n, c_n), (x, h, c), (exact(grad_output), exact(d_h), exact(d_cell))
+    )
+    d_gates, d_h0 = poisoned(dtype, T, B, 3 * H), poisoned(dtype, B, H)
+    backward = core("sequence_backward", dtype)
+    tail = (grad_output, activations, new_cell, d_h, d_cell, d_h0, d_gates)
+    assert backward(*sizes_and_weights, *tail) == 0
+    scale = max(1.0, want[0].abs().max().item())
+    for actual, expected in zip((d_gates, d_h0, d_cell), want):
+        torch.testing.assert_close(
+            exact(actual), expected, rtol=T * tolerance, atol=T * tolerance * scale
+        )
+
+
+def test_fits():
+    require_device("cuda:0")
+    for dtype in CTYPES:
+        fits = core("sequence_fits", dtype)
+        assert fits(16, 128) == fits(16, 1) == (0 if dtype == torch.float64 else 1)
+        assert fits(16, 129) == fits(1 << 20, 16) == 0
+
+
+def test_statuses(dtype):
+    forward, backward = (core(f"sequence_{way}", dtype) for way in ("forward", "backward"))
+    some = from_host(torch.float64, 2, 100)
+    for call, count, wrong in (
+        (forward, 5, {0: -7, 1: -8, 2: -9, 3: -10}),
+        (backward, 7, {1: -8, 2: -9, 4: -11, 5: -12, 6: -13}),
+    ):
+        arguments = [some] * count
+        assert call(-1, 2, 4, some, 4, 0, *arguments) == -1
+        assert call(2, -1, 4, some, 4, 0, *arguments) == -2
+        assert call(2, 2, -1, some, 4, 0, *arguments) == -3
+        assert call(2, 2, 4, None, 4, 0, *arguments) == -4
+        assert call(2, 2, 4, some, 3, 0, *arguments) == -5
+        assert call(2, 2, 4096, some, 4096, 0, *arguments) == -3
+        for position, status in wrong.items():
+            arguments = [None if i == position else some for i in range(count)]
+            assert call(2, 2, 4, some, 4, 0, *arguments) == status
+        assert call(0, 2, 4, None, 4, 0, *[None] * count) == 0
+        assert call(2, 0, 4, None, 4, 0, *[None] * count) == 0
+    torch.cuda.synchronize()
