@@ -155,12 +155,14 @@ def plan(
     gpu_visible=False,
     searched="PATH",
     version="",
+    wheel_include_dirs=(),
 ):
     """Decide what to build from plain facts.
 
     env: the environment. platform: sys.platform. torch_cuda: torch.version.cuda.
     known_archs: what torch's cpp_extension accepts, None if unknown. gpu_visible: torch then
     chooses the architectures itself. searched: where nvcc was looked for. version: of the package.
+    wheel_include_dirs: where torch's wheels keep the headers of CUDA's libraries.
     """
     windows = platform == "win32"
     if numbers(torch_version) < MINIMUM_TORCH:
@@ -205,6 +207,9 @@ def plan(
     flags = {"cxx": ["-O3", "-fno-trapping-math"], "nvcc": ["-O3"]}
     if not debug:
         flags["cxx"].append("-g0")
+    if with_cuda and not windows:
+        # Not every toolkit has cuBLAS. Behind everything else, for the wheels repeat the toolkit's.
+        flags["cxx"] += ["-idirafter" + folder for folder in wheel_include_dirs]
     if windows:
         flags = {"cxx": ["/O2", "/bigobj"], "nvcc": []}
     flavour = f"cuda{toolkit.version}" if with_cuda else "cpu"

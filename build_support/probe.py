@@ -147,6 +147,12 @@ def find_toolkit(env):
     return toolkit, searched
 
 
+def wheel_include_dirs(torch):
+    """Folders with the headers of the CUDA libraries that torch's own wheels brought."""
+    packages = glob.escape(os.path.dirname(os.path.dirname(torch.__file__)))
+    return tuple(sorted(glob.glob(os.path.join(packages, "nvidia", "*", "include"))))
+
+
 def find_compiler(env, platform):
     """The host compiler; None on Windows when cl.exe is not on PATH."""
     if platform != "win32":
@@ -210,6 +216,7 @@ def gather(env, version):
         "torch_cuda": torch.version.cuda,
         "toolkit": toolkit,
         "searched": searched,
+        "wheel_include_dirs": wheel_include_dirs(torch),
         "compiler": find_compiler(env, sys.platform),
         "known_archs": known_archs(cpp_extension, ALL_DEFAULT_ARCHS),
         # Chooses the architectures only: whether CUDA is built never depends on a visible GPU.

@@ -172,3 +172,12 @@ def test_every_source_is_listed_and_short():
     assert sorted(CUDA_SOURCES) == files("cuda_core", suffixes=(".cu",))
     assert files("bindings", suffixes=(".cu", ".cuh")) == []  # torch's headers never meet nvcc
     assert max(map(len, HOST_SOURCES + CUDA_SOURCES)) <= 40
+
+
+def test_headers_of_wheels_come_last_and_only_where_they_can():
+    folders = {"wheel_include_dirs": ("/site/nvidia/cu13/include",)}
+    flag = "-idirafter/site/nvidia/cu13/include"
+    assert flag in make(**folders).extra_compile_args["cxx"]
+    assert flag not in make({"LLTM_WITH_CUDA": "0"}, **folders).extra_compile_args["cxx"]
+    windows = make(platform="win32", **folders)
+    assert not any("nvidia" in flag for flag in windows.extra_compile_args["cxx"])
