@@ -6,16 +6,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from helpers import all_equal, assert_close, exact
-from layer_helpers import draw_layer_call, exact_parameters, make, weigh
+from layer_helpers import draw_layer_call, exact_parameters, flat, make, weigh
 from torch import nn
-from torch.nn.utils.rnn import PackedSequence, pack_sequence
+from torch.nn.utils.rnn import pack_sequence
 
 from lltm_decoupled import LLTMSequence, reference
-
-
-def flat(result):
-    output, state = result
-    return [output.data if isinstance(output, PackedSequence) else output, *state]
 
 
 def seeded(module, *call, seed=4):
