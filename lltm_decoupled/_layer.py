@@ -1,13 +1,12 @@
 """The layer around a sequence function: nn.LSTM's conventions with LLTM's cell."""
 
-import numbers
 import warnings
 
 import torch
 import torch.nn.functional as F
 from torch.nn.utils.rnn import PackedSequence
 
-from ._module import LLTMParameters, pair, positive
+from ._module import LLTMParameters, flag, pair, positive, probabilities, probability
 
 
 class LLTMSequenceBase(LLTMParameters):
@@ -72,12 +71,12 @@ class LLTMSequenceBase(LLTMParameters):
         self.input_size = positive("input_size", input_size)
         self.hidden_size = positive("hidden_size", hidden_size)
         self.num_layers = positive("num_layers", num_layers)
-        self.bias = _flag("bias", bias)
-        self.batch_first = _flag("batch_first", batch_first)
-        self.dropout = _probability("dropout", dropout)
-        self.bidirectional = _flag("bidirectional", bidirectional)
-        self.zoneout = _probabilities("zoneout", zoneout)
-        self.recompute = _flag("recompute", recompute)
+        self.bias = flag("bias", bias)
+        self.batch_first = flag("batch_first", batch_first)
+        self.dropout = probability("dropout", dropout)
+        self.bidirectional = flag("bidirectional", bidirectional)
+        self.zoneout = probabilities("zoneout", zoneout)
+        self.recompute = flag("recompute", recompute)
         if self.dropout > 0 and self.num_layers == 1:
             warnings.warn(
                 "dropout is applied to the output of every layer but the last: "
@@ -139,10 +138,13 @@ class LLTMSequenceBase(LLTMParameters):
         data, batch_sizes, sorted_indices, unsorted_indices = input
         self._check_input(data, (2,), "(rows, input_size) in a PackedSequence")
         if sorted_indices is not None:
-            batch_size = sorted_indices.numel()
+            batch = (sorted_indices.numel(),)
+        elif state is not None and _is_compiling():
+            # a trace has no values to look at; the operator checks them when it runs
+            batch = pair(state, "h0, c0")[0].shape[-2:-1]
         else:
-            batch_size = int(batch_sizes[0]) if batch_sizes.numel() else 0
-        h0, c0 = self._initial_state(data, state, (batch_size,))
+            batch = (int(batch_sizes[0]) if batch_sizes.numel() else 0,)
+        h0, c0 = self._initial_state(data, state, batch)
         if sorted_indices is not None:
             h0, c0 = (part.index_select(1, sorted_indices) for part in (h0, c0))
         output, state = self._layers(data, h0, c0, batch_sizes)
@@ -230,20 +232,6 @@ class LLTMSequenceBase(LLTMParameters):
         return ", ".join(parts)
 
 
-def _flag(name, value):
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be a bool, got {value!r}")
-    return value
-
-
-def _probability(name, value):
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a number in [0, 1], got {value!r}")
-    return float(value)
-
-
-def _probabilities(name, values):
-    if not isinstance(values, (tuple, list)) or len(values) != 2:
-        raise ValueError(f"{name} must be a pair of numbers (of h, of the cell), got {values!r}")
-    return tuple(_probability(name, value) for value in values)
+def _is_compiling():
+    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)  # torch 2.3
+    return is_compiling is not None and is_compiling()

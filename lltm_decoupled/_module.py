@@ -1,6 +1,7 @@
 """The module around a cell function: parameters, default state, old checkpoints."""
 
 import math
+import numbers
 import operator
 
 import torch
@@ -103,6 +104,25 @@ def positive(name, size):
         if number > 0:
             return number
     raise ValueError(f"{name} must be a positive integer, got {size!r}")
+
+
+def flag(name, value):
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a bool, got {value!r}")
+    return value
+
+
+def probability(name, value):
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a number in [0, 1], got {value!r}")
+    return float(value)
+
+
+def probabilities(name, values):
+    if not isinstance(values, (tuple, list)) or len(values) != 2:
+        raise ValueError(f"{name} must be a pair of numbers (of h, of the cell), got {values!r}")
+    return tuple(probability(name, value) for value in values)
 
 
 def pair(state, names):

@@ -1,7 +1,8 @@
 """What the tests of the layer share: making one, and the loop over the cell that it must equal."""
 
 import torch
-from helpers import assert_close, exact
+from helpers import all_equal, assert_close, exact
+from torch.nn.utils.rnn import PackedSequence
 
 from lltm_decoupled import LLTMSequence, reference
 
@@ -11,6 +12,16 @@ NAN = float("nan")
 def make(target, *sizes, **options):
     sizes = sizes or (3, 4)
     return LLTMSequence(*sizes, device=target.device, dtype=target.dtype, **options)
+
+
+def flat(result):
+    """[output, h_n, c_n] of a layer's result, of a packed output its data."""
+    output, state = result
+    return [output.data if isinstance(output, PackedSequence) else output, *state]
+
+
+def same_results(first, second, call):
+    return all_equal(flat(first(*call)), flat(second(*call)))
 
 
 def draw_layer_call(module, steps=6, batch_size=5):

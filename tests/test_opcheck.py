@@ -43,7 +43,7 @@ def test_schemas():
         "_sequence_forward",
         "cell",
         "sequence",
-    ], "a new operator needs tests here, or in test_sequence_compose.py"
+    ], "a new operator needs tests here, or in test_sequence_opcheck.py"
     assert (
         "lltm_decoupled::cell(Tensor input, Tensor weights, Tensor? bias, Tensor old_h, "
         "Tensor old_cell) -> (Tensor new_h, Tensor new_cell)"
