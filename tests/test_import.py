@@ -116,7 +116,10 @@ def test_typed_marker_is_installed():
     assert (PACKAGE / "py.typed").exists()
 
 
-PUBLIC = "LLTM lltm_cell LLTMFunction forward backward reference compat build_info".split()
+PUBLIC = (
+    "LLTM lltm_cell LLTMFunction LLTMSequence lltm_sequence forward backward reference compat "
+    "build_info"
+).split()
 
 
 def test_all_lists_the_contract():
@@ -138,14 +141,16 @@ def test_every_public_name_exists_and_is_documented(name):
 
 # What takes tensors says their shapes, in words or letters: "(batch_size, input_features)", or that
 # they are those of lltm_cell.
-@pytest.mark.parametrize("name", ["LLTM", "lltm_cell", "LLTMFunction", "forward", "backward"])
+@pytest.mark.parametrize(
+    "name", "LLTM lltm_cell LLTMFunction LLTMSequence lltm_sequence forward backward".split()
+)
 def test_tensor_functions_document_their_shapes(name):
     value = getattr(lltm_decoupled, name)
     documentation = inspect.getdoc(value) or ""
-    pattern = r"\((batch_size|B|T|3 ?\*? ?(state_size|H))\b[^)]*\)|[Ss]hapes.*of lltm_cell"
+    pattern = r"\((batch_size|steps|B|T|3 ?\*? ?(state_size|H))\b[^)]*\)|[Ss]hapes.*of lltm_cell"
     assert re.search(pattern, documentation), name
 
 
-@pytest.mark.parametrize("name", ["lltm_cell", "LLTM"])
+@pytest.mark.parametrize("name", ["lltm_cell", "LLTM", "lltm_sequence", "LLTMSequence"])
 def test_the_reference_is_documented_too(name):
     assert inspect.getdoc(getattr(lltm_decoupled.reference, name))
