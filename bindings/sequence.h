@@ -75,6 +75,9 @@ CellGradients sequence_backward(const OptionalTensor& grad_output, const Optiona
                                 bool reverse, bool recompute, const OptionalTensor& zoneout_h,
                                 const OptionalTensor& zoneout_c, GradientMask mask);
 
+// As plain numbers: dense, and under a transform of torch.func without its wrapping.
+at::Tensor plain_batch_sizes(const OptionalTensor& batch_sizes);
+
 inline SequenceArguments sequence_arguments(const at::Tensor& input, const at::Tensor& weights,
                                             const OptionalTensor& bias, const at::Tensor& h0,
                                             const at::Tensor& c0, const OptionalTensor& batch_sizes,
@@ -86,7 +89,7 @@ inline SequenceArguments sequence_arguments(const at::Tensor& input, const at::T
           tensor_or_undefined(bias),
           h0,
           c0,
-          tensor_or_undefined(batch_sizes),
+          plain_batch_sizes(batch_sizes),
           reverse,
           recompute,
           tensor_or_undefined(zoneout_h),

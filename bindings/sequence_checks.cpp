@@ -1,3 +1,6 @@
+#include <ATen/ops/empty.h>
+
+#include "dispatch.h"
 #include "sequence.h"
 
 namespace lltm_bindings {
@@ -45,6 +48,17 @@ void check_mask(const at::Tensor& mask, const char* name, const SequenceArgument
 }
 
 }  // namespace
+
+at::Tensor plain_batch_sizes(const OptionalTensor& batch_sizes) {
+  if (!batch_sizes.has_value() || !batch_sizes->defined()) return at::Tensor();
+  if (batch_sizes->has_storage() || batch_sizes->dim() != 1) return batch_sizes->contiguous();
+  const int64_t steps = batch_sizes->size(0);
+  at::Tensor plain = at::empty({steps}, at::kLong);
+  for (int64_t t = 0; t < steps; ++t) {
+    plain.data_ptr<int64_t>()[t] = batch_sizes->select(0, t).item<int64_t>();
+  }
+  return plain;
+}
 
 SequenceSizes check_sequence(const SequenceArguments& a) {
   const bool packed = a.batch_sizes.defined();
@@ -102,9 +116,12 @@ void check_sequence_backward(const SequenceGradients& grads, const SequenceArgum
   const int64_t cells_shape[] = {sizes.rows, H};
   const at::IntArrayRef expected =
       a.recompute ? at::IntArrayRef(chunks_shape) : at::IntArrayRef(cells_shape);
-  TORCH_CHECK(cells.sizes() == expected && cells.device() == a.input.device(),
-              "lltm_decoupled: expected cells of shape ", expected, " on ", a.input.device(),
-              ", got ", cells.sizes(), " on ", cells.device());
+  // With recompute they are in the type that the core computes in.
+  const at::Tensor like =
+      a.recompute ? at::empty({0}, a.input.options().dtype(compute_dtype(a.input))) : a.input;
+  check_tensor(cells, "cells", expected,
+               a.recompute ? "(chunks, batch_size, state_size)" : "(rows, state_size)", like,
+               a.recompute ? "the computation" : "input");
 }
 
 }  // namespace lltm_bindings

@@ -95,8 +95,13 @@ def register(functions):
     if not hasattr(torch, "library"):
         return None
     library = torch.library.Library("lltm_decoupled", "IMPL")
+    # Without it torch takes one device for all of a call's tensors, and batch_sizes is on the CPU.
+    fake = getattr(torch.library, "register_fake", getattr(torch.library, "impl_abstract", None))
     for name, function in functions.items():
-        library.impl(name, function, "Meta")
+        if fake is None:
+            library.impl(name, function, "Meta")
+        else:
+            fake("lltm_decoupled::" + name, function, lib=library)
     return library
 
 

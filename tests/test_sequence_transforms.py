@@ -193,7 +193,8 @@ def test_autocast_dtypes_values_and_gradients(device, narrow):  # noqa: F811
 
 
 def test_autocast_of_the_layer(device, narrow):  # noqa: F811
-    """After a linear layer, in a network that trains; the dtypes are those of nn.LSTM."""
+    """After a linear layer, in a network that trains; the dtypes are those of nn.LSTM, which on a
+    GPU computes in float16 whatever autocast is told."""
     linear = torch.nn.Linear(3, 3, device=device)
     options = {"num_layers": 2, "bidirectional": True, "device": device}
     module, lstm = LLTMSequence(3, 4, **options), torch.nn.LSTM(3, 4, **options)
@@ -204,7 +205,7 @@ def test_autocast_of_the_layer(device, narrow):  # noqa: F811
             state = tuple(torch.randn(4, 5, 4, device=device) for _ in "hc")
             for call in ((input,), (input, state), (input.float(), state)):
                 results = flat(module(*call))
-                if device != "cpu":
+                if device != "cpu" and narrow == torch.float16:
                     assert [t.dtype for t in results] == [t.dtype for t in flat(lstm(*call))]
                 assert {t.dtype for t in results} == {narrow}
         results[0].float().sum().backward()
