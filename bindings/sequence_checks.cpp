@@ -1,4 +1,8 @@
+#include <ATen/EmptyTensor.h>
 #include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <vector>
 
 #include "dispatch.h"
 #include "sequence.h"
@@ -52,11 +56,14 @@ void check_mask(const at::Tensor& mask, const char* name, const SequenceArgument
 at::Tensor plain_batch_sizes(const OptionalTensor& batch_sizes) {
   if (!batch_sizes.has_value() || !batch_sizes->defined()) return at::Tensor();
   if (batch_sizes->has_storage() || batch_sizes->dim() != 1) return batch_sizes->contiguous();
-  const int64_t steps = batch_sizes->size(0);
-  at::Tensor plain = at::empty({steps}, at::kLong);
-  for (int64_t t = 0; t < steps; ++t) {
-    plain.data_ptr<int64_t>()[t] = batch_sizes->select(0, t).item<int64_t>();
+  std::vector<int64_t> sizes;
+  for (int64_t t = 0; t < batch_sizes->size(0); ++t) {
+    sizes.push_back(batch_sizes->select(0, t).item<int64_t>());
   }
+  // Not at::empty, whose result would be wrapped in turn.
+  const at::Tensor plain(
+      at::detail::empty_cpu({batch_sizes->size(0)}, at::kLong, /*pin_memory=*/false));
+  std::copy(sizes.begin(), sizes.end(), plain.data_ptr<int64_t>());
   return plain;
 }
 
