@@ -107,6 +107,33 @@ def test_functional_call(target):
     assert all_equal(flat(actual), flat(other(*call)))
 
 
+def saved_numbers(module, call):
+    """How many numbers autograd keeps that are neither parameters nor the call's tensors."""
+    saved = {}
+
+    def pack(tensor):
+        saved[tensor.data_ptr()] = tensor.numel()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        output, state = module(*call)
+    others = {t.data_ptr() for t in (call[0], *call[1], *module.parameters(), output, *state)}
+    return sum(count for address, count in saved.items() if address not in others)
+
+
+def test_what_is_kept_for_backward(target):
+    """Nothing without a gradient; with recompute less than with every step's activations."""
+    module, again = (make(target, 3, 4, 2, recompute=flag) for flag in (False, True))
+    call = draw_layer_call(module, steps=64, batch_size=2)
+    per_step = 2 * 4
+    assert saved_numbers(module, call) >= 2 * 64 * 4 * per_step  # in both layers
+    # the first layer's output, four cells, and the states of both layers
+    assert saved_numbers(again, call) <= (64 + 4 + 4) * per_step
+    with torch.no_grad():
+        assert saved_numbers(module, call) == 0
+        assert not any(t.requires_grad for t in flat(module(*call)))
+
+
 def test_flatten_parameters_does_nothing(target):
     module = make(target, 3, 4, 2)
     before = [(p.data_ptr(), p._version) for p in module.parameters()]
