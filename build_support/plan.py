@@ -16,6 +16,7 @@ HOST_SOURCES = (
     "cuda_core/cell_host.cpp",
     "cuda_core/cell_host_avx2.cpp",
     "cuda_core/cell_host_avx512.cpp",
+    "cuda_core/products_host.cpp",
     "bindings/autocast.cpp",
     "bindings/autograd.cpp",
     "bindings/cell.cpp",
@@ -26,6 +27,7 @@ HOST_SOURCES = (
     "bindings/library.cpp",
     "bindings/module.cpp",
     "bindings/products.cpp",
+    "bindings/small_products.cpp",
     "bindings/tutorial.cpp",
 )
 CUDA_SOURCES = ("cuda_core/cell_fused.cu", "cuda_core/cell_kernels.cu")

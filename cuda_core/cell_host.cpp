@@ -10,11 +10,8 @@ LLTM_DEFINE_HOST_CELL(host_cell_baseline)
 
 static const HostCell& host_cell() {
 #ifdef LLTM_HOST_X86_VARIANTS
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
-    return host_cell_avx512;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return host_cell_avx2;
+  if (has_avx512()) return host_cell_avx512;
+  if (has_avx2()) return host_cell_avx2;
 #endif
   return host_cell_baseline;
 }

@@ -10,6 +10,12 @@
 #define LLTM_HOST_X86_VARIANTS 1
 #endif
 
+#if defined(_MSC_VER)
+#define LLTM_RESTRICT __restrict
+#else
+#define LLTM_RESTRICT __restrict__
+#endif
+
 namespace lltm {
 
 // One function for each pass and storage type.
@@ -26,6 +32,14 @@ struct HostCell {
 
 extern const HostCell host_cell_baseline;
 #ifdef LLTM_HOST_X86_VARIANTS
+static inline bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+}
+static inline bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
 extern const HostCell host_cell_avx2;
 extern const HostCell host_cell_avx512;
 #endif

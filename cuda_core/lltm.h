@@ -114,6 +114,41 @@ LLTM_DECLARE_CELL_FUSED(bfloat16, lltm_bfloat16)
 
 #undef LLTM_DECLARE_CELL_FUSED
 
+/* The products alone, on a CPU, for few rows: up to 16 or so. I = input_features. There are no CUDA
+ * twins: cuBLAS is faster.
+ * gate_products: gates = [old_h, input] weights^T.
+ * gradient_products: d_old_h and d_input are the column blocks of d_gates weights, d_weights =
+ * d_gates^T [old_h, input], d_bias the sum of d_gates over the batch. What is null is not computed.
+ * Here an empty sum is zero: with B == 0 or H == 0 inputs may be null, outputs are zeros. */
+#define LLTM_DECLARE_PRODUCTS(name, type)                                             \
+  int32_t lltm_gate_products_cpu_##name(                                              \
+      int64_t batch_size,     /* B >= 0 */                                            \
+      int64_t state_size,     /* H >= 0 */                                            \
+      int64_t input_features, /* I >= 0 */                                            \
+      const type* input,      /* in  [B, I] */                                        \
+      const type* weights,    /* in  [3H, H + I] columns: those of old_h, input */    \
+      const type* old_h,      /* in  [B, H] */                                        \
+      type* gates             /* out [B, 3H] without bias */                          \
+      ) LLTM_NOEXCEPT;                                                                \
+  int32_t lltm_gradient_products_cpu_##name(                                          \
+      int64_t batch_size,     /* B >= 0 */                                            \
+      int64_t state_size,     /* H >= 0 */                                            \
+      int64_t input_features, /* I >= 0 */                                            \
+      const type* d_gates,    /* in  [B, 3H] */                                       \
+      const type* input,      /* in  [B, I], or null without d_weights */             \
+      const type* weights,    /* in  [3H, H + I], or null without d_input, d_old_h */ \
+      const type* old_h,      /* in  [B, H], or null without d_weights */             \
+      type* d_input,          /* out [B, I], or null */                               \
+      type* d_weights,        /* out [3H, H + I], or null */                          \
+      type* d_bias,           /* out [3H], or null */                                 \
+      type* d_old_h           /* out [B, H], or null */                               \
+      ) LLTM_NOEXCEPT;
+
+LLTM_DECLARE_PRODUCTS(float, float)
+LLTM_DECLARE_PRODUCTS(double, double)
+
+#undef LLTM_DECLARE_PRODUCTS
+
 /* The GPU architectures the CUDA functions were compiled for, such as "800,900"; "" when the
  * compiler does not say (nvcc before 11.5). A static string. */
 const char* lltm_cuda_archs(void) LLTM_NOEXCEPT;
