@@ -149,6 +149,10 @@ LLTM_DECLARE_PRODUCTS(double, double)
 
 #undef LLTM_DECLARE_PRODUCTS
 
+/* The bytes of a vector register in the products above: 64, 32, or 16 where this CPU or the
+ * compiler offers no more. How many rows are few depends on it. */
+int32_t lltm_vector_bytes(void) LLTM_NOEXCEPT;
+
 /* The GPU architectures the CUDA functions were compiled for, such as "800,900"; "" when the
  * compiler does not say (nvcc before 11.5). A static string. */
 const char* lltm_cuda_archs(void) LLTM_NOEXCEPT;

@@ -50,3 +50,5 @@ static int32_t run_products(const Products& a) {
 
 LLTM_DEFINE_PRODUCTS_CPU(float, float)
 LLTM_DEFINE_PRODUCTS_CPU(double, double)
+
+int32_t lltm_vector_bytes(void) noexcept { return lltm::host_products().vector_bytes; }

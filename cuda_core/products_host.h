@@ -12,6 +12,7 @@ struct HostProducts {
   void (*gates_double)(const GateProducts<double>&);
   void (*gradients_float)(const GradientProducts<float>&);
   void (*gradients_double)(const GradientProducts<double>&);
+  int32_t vector_bytes;
 };
 
 extern const HostProducts host_products_baseline;

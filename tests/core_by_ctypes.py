@@ -81,6 +81,7 @@ def check_products(library, name, array, check):
     assert call("gradient", d_gates, input, None, old_h, *outputs) == -6
     assert call("gradient", d_gates, input, weights, None, *outputs) == -7
     assert call("gate", input, weights, old_h, None) == -7
+    assert library.lltm_vector_bytes() in (16, 32, 64)
 
 
 def main(path, name, tolerance):

@@ -10,7 +10,7 @@ from lltm_decoupled import LLTM, lltm_cell, reference
 
 # More rows than the core multiplies by itself, so that every product is ATen's and can be counted.
 # Of the core's products tests/test_core_products.py tries every subset.
-BATCH, FEATURES, STATE = 17, 3, 4
+BATCH, FEATURES, STATE = 33, 3, 4
 
 
 def profiled(run):
