@@ -71,6 +71,7 @@ class Compiler:
 
     path: str
     version: str = ""
+    is_gcc: bool = False
 
 
 @dataclass
@@ -224,6 +225,10 @@ def plan(
     flags = {"cxx": ["-O3", "-fno-trapping-math"], "nvcc": ["-O3"]}
     if not debug:
         flags["cxx"].append("-g0")
+    # For at::parallel_for. Compiled, never linked: GCC's calls find the OpenMP runtime that torch
+    # has loaded. Those of Clang and of MSVC would be second ones in the process.
+    if platform.startswith("linux") and compiler and compiler.is_gcc:
+        flags["cxx"].append("-fopenmp")
     if windows:
         flags = {"cxx": ["/O2", "/bigobj"], "nvcc": []}
     flavour = f"cuda{toolkit.version}" if with_cuda else "cpu"
