@@ -24,8 +24,10 @@ bool fits_small_products(const at::Tensor& input, const at::Tensor& weights,
                          const CellSizes& sizes) {
   if (!input.device().is_cpu() || input.scalar_type() != at::kFloat) return false;
   if (!weights.is_contiguous() || sizes.batch_size > most_rows(weights.numel())) return false;
-  // Several threads of ATen's share the work, which the core does in the calling one.
-  return at::get_num_threads() == 1 || weights.numel() <= 32 * 1024;
+  // Several threads of ATen's share the work, which the core does in the calling one. Two are
+  // slower than it below this; that more are in proportion is a guess.
+  const int64_t threads = at::get_num_threads();
+  return threads == 1 || weights.numel() <= 256 * 1024 / threads;
 }
 
 at::Tensor run_gate_products(const at::Tensor& input, const at::Tensor& weights,
