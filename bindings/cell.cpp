@@ -114,15 +114,10 @@ CellGradients cell_backward(const OptionalTensor& grad_h, const OptionalTensor& 
   const DeviceScope scope(input);
   auto pointwise = run_cell_backward(d_new_h, d_new_cell, gates, bias_or_none, new_cell);
   const at::Tensor& d_gates = std::get<0>(pointwise);
-  at::Tensor d_weights, d_bias, d_old_cell;
-  // The largest first: with smaller allocations in between, the C library's heap often fails to
-  // give d_weights the block that the last step's was freed from, and asks the system for fresh
-  // pages.
-  if (mask[1]) d_weights = multiply_d_weights(d_gates, input, old_h, sizes);
-  auto d_inputs = multiply_d_inputs(d_gates, weights, mask[3], mask[0], sizes);
-  if (mask[2] && bias_or_none.defined()) d_bias = d_gates.sum(0, bias_or_none.dim() == 2);
-  if (mask[4]) d_old_cell = std::get<1>(pointwise);
-  return std::make_tuple(std::get<1>(d_inputs), d_weights, d_bias, std::get<0>(d_inputs),
+  const ProductGradients products =
+      multiply_gradients(d_gates, input, weights, bias_or_none, old_h, sizes, mask);
+  const at::Tensor d_old_cell = mask[4] ? std::get<1>(pointwise) : at::Tensor();
+  return std::make_tuple(products.d_input, products.d_weights, products.d_bias, products.d_old_h,
                          d_old_cell);
 }
 

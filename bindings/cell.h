@@ -1,4 +1,4 @@
-// The cell on tensors: check, allocate, multiply through ATen, call the core. No autograd here.
+// The cell on tensors: check, allocate, multiply, call the core. No autograd here.
 #pragma once
 
 #include <ATen/core/Tensor.h>

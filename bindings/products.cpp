@@ -4,6 +4,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
+#include <tuple>
+
 #include "layout.h"
 
 namespace lltm_bindings {
@@ -25,6 +27,9 @@ bool prefers_transposed_gates(const at::Tensor& weights, int64_t batch_size) {
 
 at::Tensor multiply_gates(const at::Tensor& input, const at::Tensor& weights,
                           const at::Tensor& old_h, const CellSizes& sizes) {
+  if (fits_small_products(input, weights, sizes)) {
+    return run_gate_products(input, weights, old_h, sizes);
+  }
   if (!input.is_cuda()) {
     if (prefers_transposed_gates(weights, sizes.batch_size)) {
       return transpose(at::mm(weights, join_columns_transposed(old_h, input)));
@@ -38,8 +43,9 @@ at::Tensor multiply_gates(const at::Tensor& input, const at::Tensor& weights,
   return gates.addmm_(old_h, weights.narrow(1, 0, H).t());
 }
 
-at::Tensor multiply_d_weights(const at::Tensor& d_gates, const at::Tensor& input,
-                              const at::Tensor& old_h, const CellSizes& sizes) {
+// d_weights = d_gates^T @ [old_h, input]
+static at::Tensor multiply_d_weights(const at::Tensor& d_gates, const at::Tensor& input,
+                                     const at::Tensor& old_h, const CellSizes& sizes) {
   const at::Tensor d_gates_t = d_gates.t();
   if (!input.is_cuda()) return at::mm(d_gates_t, join_columns(old_h, input));
   const int64_t H = sizes.state_size;
@@ -51,9 +57,11 @@ at::Tensor multiply_d_weights(const at::Tensor& d_gates, const at::Tensor& input
   return d_weights;
 }
 
-std::tuple<at::Tensor, at::Tensor> multiply_d_inputs(const at::Tensor& d_gates,
-                                                     const at::Tensor& weights, bool wants_d_old_h,
-                                                     bool wants_d_input, const CellSizes& sizes) {
+// d_old_h and d_input, those that are wanted: the two column blocks of d_gates @ weights.
+static std::tuple<at::Tensor, at::Tensor> multiply_d_inputs(const at::Tensor& d_gates,
+                                                            const at::Tensor& weights,
+                                                            bool wants_d_old_h, bool wants_d_input,
+                                                            const CellSizes& sizes) {
   const int64_t H = sizes.state_size;
   if (!d_gates.is_cuda() && wants_d_old_h && wants_d_input) {
     return split_columns(at::mm(d_gates, weights), H);
@@ -62,6 +70,33 @@ std::tuple<at::Tensor, at::Tensor> multiply_d_inputs(const at::Tensor& d_gates,
   if (wants_d_old_h) d_old_h = at::mm(d_gates, weights.narrow(1, 0, H));
   if (wants_d_input) d_input = at::mm(d_gates, weights.narrow(1, H, sizes.input_features));
   return std::make_tuple(d_old_h, d_input);
+}
+
+ProductGradients multiply_gradients(const at::Tensor& d_gates, const at::Tensor& input,
+                                    const at::Tensor& weights, const at::Tensor& bias,
+                                    const at::Tensor& old_h, const CellSizes& sizes,
+                                    const GradientMask& mask) {
+  const int64_t B = sizes.batch_size;
+  const int64_t H = sizes.state_size;
+  const int64_t I = sizes.input_features;
+  const bool wants_d_bias = mask[2] && bias.defined();
+  ProductGradients gradients;
+  // The largest first: with smaller allocations in between, the C library's heap often fails to
+  // give d_weights the block that the last step's was freed from, and asks the system for fresh
+  // pages.
+  if (fits_small_products(input, weights, sizes)) {
+    if (mask[1]) gradients.d_weights = at::empty({3 * H, H + I}, d_gates.options());
+    if (mask[3]) gradients.d_old_h = at::empty({B, H}, d_gates.options());
+    if (mask[0]) gradients.d_input = at::empty({B, I}, d_gates.options());
+    if (wants_d_bias) gradients.d_bias = at::empty(bias.sizes(), d_gates.options());
+    run_gradient_products(d_gates, input, weights, old_h, sizes, gradients);
+    return gradients;
+  }
+  if (mask[1]) gradients.d_weights = multiply_d_weights(d_gates, input, old_h, sizes);
+  std::tie(gradients.d_old_h, gradients.d_input) =
+      multiply_d_inputs(d_gates, weights, mask[3], mask[0], sizes);
+  if (wants_d_bias) gradients.d_bias = d_gates.sum(0, /*keepdim=*/bias.dim() == 2);
+  return gradients;
 }
 
 }  // namespace lltm_bindings

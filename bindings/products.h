@@ -3,9 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <tuple>
-
+#include "cell.h"
 #include "checks.h"
+#include "small_products.h"
 
 namespace lltm_bindings {
 
@@ -13,13 +13,12 @@ namespace lltm_bindings {
 at::Tensor multiply_gates(const at::Tensor& input, const at::Tensor& weights,
                           const at::Tensor& old_h, const CellSizes& sizes);
 
-// d_weights = d_gates^T @ [old_h, input]
-at::Tensor multiply_d_weights(const at::Tensor& d_gates, const at::Tensor& input,
-                              const at::Tensor& old_h, const CellSizes& sizes);
-
-// d_old_h and d_input, those that are wanted: the two column blocks of d_gates @ weights.
-std::tuple<at::Tensor, at::Tensor> multiply_d_inputs(const at::Tensor& d_gates,
-                                                     const at::Tensor& weights, bool wants_d_old_h,
-                                                     bool wants_d_input, const CellSizes& sizes);
+// Those gradients that are wanted: d_old_h and d_input, the two column blocks of d_gates @ weights;
+// d_weights = d_gates^T @ [old_h, input]; d_bias, the sum of d_gates over the batch, of the shape
+// of `bias`. An undefined bias has no gradient. `mask` is that of the cell.
+ProductGradients multiply_gradients(const at::Tensor& d_gates, const at::Tensor& input,
+                                    const at::Tensor& weights, const at::Tensor& bias,
+                                    const at::Tensor& old_h, const CellSizes& sizes,
+                                    const GradientMask& mask);
 
 }  // namespace lltm_bindings

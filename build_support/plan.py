@@ -52,6 +52,7 @@ class Compiler:
 
     path: str
     version: str = ""
+    is_gcc: bool = False
 
 
 @dataclass
@@ -210,6 +211,10 @@ def plan(
     if with_cuda and not windows:
         # Not every toolkit has cuBLAS. Behind everything else, for the wheels repeat the toolkit's.
         flags["cxx"] += ["-idirafter" + folder for folder in wheel_include_dirs]
+    # For at::parallel_for. Compiled, never linked: GCC's calls find the OpenMP runtime that torch
+    # has loaded. Those of Clang and of MSVC would be second ones in the process.
+    if platform.startswith("linux") and compiler and compiler.is_gcc:
+        flags["cxx"].append("-fopenmp")
     if windows:
         flags = {"cxx": ["/O2", "/bigobj"], "nvcc": []}
     flavour = f"cuda{toolkit.version}" if with_cuda else "cpu"

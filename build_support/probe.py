@@ -7,6 +7,7 @@ decoded with errors="replace" and only digits and paths are read from it.
 import glob
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -156,7 +157,10 @@ def wheel_include_dirs(torch):
 def find_compiler(env, platform):
     """The host compiler; None on Windows when cl.exe is not on PATH."""
     if platform != "win32":
-        return Compiler(path=env.get("CXX", "c++"))
+        path = env.get("CXX", "c++")
+        macros = ask(*shlex.split(path), "-dM", "-E", "-x", "c++", os.devnull)
+        is_gcc = "__GNUC__" in macros and "__clang__" not in macros and "__INTEL" not in macros
+        return Compiler(path, is_gcc=is_gcc)
     cl = shutil.which("cl", path=env.get("PATH"))
     if cl is None:
         return None

@@ -5,6 +5,7 @@ HOST_SOURCES = (
     "cuda_core/cell_host.cpp",
     "cuda_core/cell_host_avx2.cpp",
     "cuda_core/cell_host_avx512.cpp",
+    "cuda_core/products_host.cpp",
     "cuda_core/step_host.cpp",
     "bindings/autocast.cpp",
     "bindings/autograd.cpp",
@@ -24,6 +25,7 @@ HOST_SOURCES = (
     "bindings/sequence_formula.cpp",
     "bindings/sequence_forward.cpp",
     "bindings/sequence_products.cpp",
+    "bindings/small_products.cpp",
     "bindings/tutorial.cpp",
 )
 CUDA_SOURCES = (

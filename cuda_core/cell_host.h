@@ -10,6 +10,12 @@
 #define LLTM_HOST_X86_VARIANTS 1
 #endif
 
+#if defined(_MSC_VER)
+#define LLTM_RESTRICT __restrict
+#else
+#define LLTM_RESTRICT __restrict__
+#endif
+
 namespace lltm {
 
 // One function for each pass and storage type.

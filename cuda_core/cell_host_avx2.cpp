@@ -1,4 +1,4 @@
-// The host twins for x86-64 with AVX2 and FMA.
+// The host twins and products for x86-64 with AVX2 and FMA.
 #include "cell_host.h"
 #include "step_host.h"
 
@@ -11,12 +11,15 @@
 #pragma GCC target("avx2,fma")
 #endif
 
+#define LLTM_VECTOR_BYTES 32
 #include "cell_host_loops.h"
+#include "gradients_host_loops.h"
 #include "step_host_loops.h"
 
 namespace lltm {
 LLTM_DEFINE_HOST_CELL(host_cell_avx2)
 LLTM_DEFINE_HOST_STEP(host_step_avx2)
+LLTM_DEFINE_HOST_PRODUCTS(host_products_avx2)
 }  // namespace lltm
 
 #if defined(__clang__)

@@ -1,4 +1,4 @@
-// The host twins for x86-64 with AVX-512.
+// The host twins and products for x86-64 with AVX-512.
 #include "cell_host.h"
 #include "step_host.h"
 
@@ -13,12 +13,15 @@
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512")
 #endif
 
+#define LLTM_VECTOR_BYTES 64
 #include "cell_host_loops.h"
+#include "gradients_host_loops.h"
 #include "step_host_loops.h"
 
 namespace lltm {
 LLTM_DEFINE_HOST_CELL(host_cell_avx512)
 LLTM_DEFINE_HOST_STEP(host_step_avx512)
+LLTM_DEFINE_HOST_PRODUCTS(host_products_avx512)
 }  // namespace lltm
 
 #if defined(__clang__)

@@ -7,12 +7,6 @@
 #include "lltm_math.h"
 #include "lltm_types.h"
 
-#if defined(_MSC_VER)
-#define LLTM_RESTRICT __restrict
-#else
-#define LLTM_RESTRICT __restrict__
-#endif
-
 namespace lltm {
 namespace {
 

@@ -34,6 +34,7 @@
 #define LLTM_H_
 
 #include "abi_cell.h"
+#include "abi_products.h"
 #include "abi_sequence.h"
 #include "abi_step.h"
 #include "abi_types.h"

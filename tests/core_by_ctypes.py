@@ -8,7 +8,7 @@ import math
 import random
 import sys
 
-BATCH, STATE = 5, 37  # not a multiple of any vector width
+BATCH, STATE, FEATURES = 5, 37, 3  # not a multiple of any vector width
 GATES = 3 * STATE
 
 
@@ -37,6 +37,51 @@ def backward(a_input, a_output, a_cell, new_cell, grad_h, grad_cell):
     slope = 1.0 if a_cell > 0 else math.exp(a_cell)
     d_gates = (d_cell * elu(a_cell) * i * (1 - i), grad_h * t * o * (1 - o), d_cell * i * slope)
     return d_gates, d_cell
+
+
+def check_products(library, name, array, check):
+    """gates, and all gradients of the weights' products, against sums in plain Python."""
+    width = STATE + FEATURES
+    input, old_h, weights = array(BATCH * FEATURES), array(BATCH * STATE), array(GATES * width)
+    gates, d_gates, d_bias = array(BATCH * GATES), array(BATCH * GATES), array(GATES)
+    d_input, d_old_h, d_weights = array(len(input)), array(len(old_h)), array(len(weights))
+
+    def call(operation, *pointers):
+        function = getattr(library, f"lltm_{operation}_products_cpu_{name}")
+        function.restype = ctypes.c_int32
+        function.argtypes = [ctypes.c_int64] * 3 + [ctypes.c_void_p] * len(pointers)
+        return function(BATCH, STATE, FEATURES, *pointers)
+
+    outputs = (d_input, d_weights, d_bias, d_old_h)
+    assert call("gate", input, weights, old_h, gates) == 0
+    assert call("gradient", d_gates, input, weights, old_h, *outputs) == 0
+    rows, units = range(BATCH), range(GATES)
+
+    def x(b, k):
+        return old_h[b * STATE + k] if k < STATE else input[b * FEATURES + k - STATE]
+
+    for n in units:
+        check("d_bias", d_bias[n], sum(d_gates[b * GATES + n] for b in rows))
+        for b in rows:
+            expected = sum(x(b, k) * weights[n * width + k] for k in range(width))
+            check("gates", gates[b * GATES + n], expected)
+        for k in range(width):
+            expected = sum(x(b, k) * d_gates[b * GATES + n] for b in rows)
+            check("d_weights", d_weights[n * width + k], expected)
+    for b in rows:
+        for k in range(width):
+            expected = sum(d_gates[b * GATES + n] * weights[n * width + k] for n in units)
+            got = d_old_h[b * STATE + k] if k < STATE else d_input[b * FEATURES + k - STATE]
+            check("d_x", got, expected)
+
+    # What is null is not computed, and what it alone needs may be null too.
+    assert call("gradient", d_gates, None, None, None, None, None, d_bias, None) == 0
+    assert call("gradient", d_gates, None, weights, None, d_input, None, None, None) == 0
+    assert call("gradient", d_gates, None, weights, old_h, None, d_weights, None, None) == -5
+    assert call("gradient", d_gates, input, None, old_h, *outputs) == -6
+    assert call("gradient", d_gates, input, weights, None, *outputs) == -7
+    assert call("gate", input, weights, old_h, None) == -7
+    assert library.lltm_vector_bytes() in (16, 32, 64)
 
 
 def main(path, name, tolerance):
@@ -86,6 +131,8 @@ def main(path, name, tolerance):
     assert call("backward", None, None, gates, None, new_cell, d_gates, d_old_cell) == 0
     assert set(d_gates) == set(d_old_cell) == {0.0}
     assert call("forward", None, None, old_cell, outputs["new_h"], new_cell, *nothing) == -3
+    # 37 * 3 products of up to 9: errors are those of a sum, in units of its largest terms
+    check_products(library, name, array, lambda what, got, sum: check(what, got / 100, sum / 100))
     assert "torch" not in sys.modules
     print("agrees")
 

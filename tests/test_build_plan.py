@@ -117,6 +117,16 @@ def test_flags():
     assert "-g0" not in make({"CFLAGS": "-O0 -g3"}).extra_compile_args["cxx"]
 
 
+def test_openmp_for_gcc_on_linux_only():
+    """Others bring a runtime of their own, beside the one that torch has loaded."""
+    for platform in ("linux", "darwin", "win32"):
+        for is_gcc in (True, False):
+            flags = make(platform=platform, compiler=Compiler("c++", is_gcc=is_gcc))
+            found = "openmp" in " ".join(flags.extra_compile_args["cxx"])
+            assert found is (platform == "linux" and is_gcc)
+    assert "-fopenmp" not in make().extra_compile_args["nvcc"]
+
+
 def test_macros_reach_the_compiler_with_their_quotes():
     assert ("LLTM_VERSION", '"0.1.0"') in make().define_macros
     assert ("LLTM_VERSION", '\\"0.1.0\\"') in make(platform="win32").define_macros

@@ -109,6 +109,21 @@ def test_msvc_banner_in_another_language(machine):
     assert probe.find_compiler(env, "win32").version == "1939"
 
 
+@pytest.mark.parametrize(
+    "macros, is_gcc",
+    [
+        ("#define __GNUC__ 12", True),
+        ("#define __GNUC__ 4\n#define __clang__ 1", False),  # what Clang says of itself
+        ("", False),
+    ],
+)
+def test_gcc_is_known_by_its_macros(monkeypatch, macros, is_gcc):
+    commands = []
+    monkeypatch.setattr(probe, "ask", lambda *command: commands.append(command) or macros)
+    assert probe.find_compiler({"CXX": "ccache g++"}, "linux").is_gcc is is_gcc
+    assert commands[0][:2] == ("ccache", "g++")
+
+
 def test_architectures_that_torch_knows(monkeypatch):
     class CppExtension:
         @staticmethod

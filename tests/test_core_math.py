@@ -5,48 +5,22 @@ candidate of 0 and an output gate of 1 its new_h is tanh(old_cell).
 """
 
 import ctypes
-import platform
 
 import numpy as np
 import pytest
+from core_tables import VARIANTS, host_function, structure
 
-from lltm_decoupled import _C
-
-# cell_host.h: the tables' names, and what /proc/cpuinfo calls the instructions that they need
-VARIANTS = {
-    "baseline": (),
-    "avx2": ("avx2", "fma"),
-    "avx512": ("avx512f", "avx512dq", "avx512vl", "avx512bw"),
-}
 TYPES = {"float32": (0, np.float32), "float64": (1, np.float64)}  # place in the table
 # sigmoid is 1 / (1 + exp(-x)) and tanh m / (2 - m) of m = expm1: two roundings, which may count
 # double, beside those of exp and expm1.
 MOST_ULP = {"sigmoid": 2.5, "elu": 2.0, "tanh": 2.5}
 
 
-class CellForward(ctypes.Structure):
-    """lltm_cell.h"""
-
-    _fields_ = [("batch_size", ctypes.c_int64), ("state_size", ctypes.c_int64)] + [
-        (name, ctypes.c_void_p)
-        for name in (
-            "gates bias old_cell new_h new_cell input_gate output_gate candidate_cell".split()
-        )
-    ]
-
-
-def functions(variant, place):
-    """The table's forward loop for one type."""
-    if platform.system() != "Linux" or platform.machine() != "x86_64":
-        pytest.skip("the tables are looked up by their ELF names on x86-64")
-    with open("/proc/cpuinfo", encoding="ascii") as file:
-        flags = file.read().split("flags", 1)[1].split("\n", 1)[0].split()
-    missing = [flag for flag in VARIANTS[variant] if flag not in flags]
-    if missing:
-        pytest.skip(f"this CPU lacks {missing}")
-    name = "host_cell_" + variant
-    table = (ctypes.c_void_p * 8).in_dll(ctypes.CDLL(_C.__file__), f"_ZN4lltm{len(name)}{name}E")
-    return ctypes.CFUNCTYPE(None, ctypes.POINTER(CellForward))(table[place])
+CellForward = structure(
+    "CellForward",  # lltm_cell.h
+    "batch_size state_size",
+    "gates bias old_cell new_h new_cell input_gate output_gate candidate_cell",
+)
 
 
 def run(loop, dtype, x):
@@ -84,7 +58,7 @@ def test_a_few_units_in_the_last_place(variant, type_name):
     if np.finfo(np.longdouble).eps >= np.finfo(np.float64).eps:
         pytest.skip("no wider type to compare float64 with")
     x = points(dtype)
-    results = run(functions(variant, place), dtype, x)
+    results = run(host_function("cell", variant, place, CellForward), dtype, x)
     wide = x.astype(np.longdouble)
     expected = {
         "sigmoid": 1 / (1 + np.exp(-wide)),

@@ -154,3 +154,21 @@ def test_tensor_functions_document_their_shapes(name):
 @pytest.mark.parametrize("name", ["lltm_cell", "LLTM", "lltm_sequence", "LLTMSequence"])
 def test_the_reference_is_documented_too(name):
     assert inspect.getdoc(getattr(lltm_decoupled.reference, name))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="reads /proc/self/maps")
+def test_no_second_openmp_runtime(tmp_path):
+    """Its threads would fight torch's for the same cores. Ours are torch's own, by way of torch."""
+    code = """
+import re, torch
+def runtimes():
+    with open("/proc/self/maps") as file:
+        return set(re.findall(r"\\S*lib(?:gomp|iomp|omp)\\S*", file.read()))
+before = runtimes()
+import lltm_decoupled
+x, h = torch.zeros(64, 8), torch.zeros(64, 1024)
+lltm_decoupled.LLTM(8, 1024)(x, (h, h))
+assert runtimes() == before, (before, runtimes())
+"""
+    done = run_python(code, tmp_path, PYTHONPATH=str(PACKAGE.parent))
+    assert done.returncode == 0, done.stdout

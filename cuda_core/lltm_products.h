@@ -1,0 +1,71 @@
+// The arguments of the cell's products with its weights, as lltm.h lists them, and their checks.
+#ifndef LLTM_PRODUCTS_H_
+#define LLTM_PRODUCTS_H_
+
+#include <stdint.h>
+
+#include "lltm_cell.h"
+
+namespace lltm {
+
+template <typename T>
+struct GateProducts {
+  int64_t batch_size;
+  int64_t state_size;
+  int64_t input_features;
+  const T* input;    // [B, I]
+  const T* weights;  // [3H, H + I]
+  const T* old_h;    // [B, H]
+  T* gates;          // [B, 3H]
+};
+
+template <typename T>
+struct GradientProducts {
+  int64_t batch_size;
+  int64_t state_size;
+  int64_t input_features;
+  const T* d_gates;  // [B, 3H]
+  const T* input;    // [B, I]
+  const T* weights;  // [3H, H + I]
+  const T* old_h;    // [B, H]
+  T* d_input;        // [B, I] or null
+  T* d_weights;      // [3H, H + I] or null
+  T* d_bias;         // [3H] or null
+  T* d_old_h;        // [B, H] or null
+};
+
+// Arguments 1 to 3: no index of [B, 3H], [3H, H + I] or [B, I] overflows.
+template <typename Products>
+static inline int32_t check_product_sizes(const Products& a) {
+  const int32_t status = check_sizes(a.batch_size, a.state_size);
+  if (status) return status;
+  const int64_t most = INT64_MAX / (3 * static_cast<int64_t>(sizeof(double)));
+  if (a.input_features < 0 || a.input_features > most - a.state_size) return -3;
+  const int64_t width = a.state_size + a.input_features;
+  const int64_t longest = a.batch_size > a.state_size ? a.batch_size : a.state_size;
+  return longest > 0 && width > most / longest ? -3 : 0;
+}
+
+template <typename T>
+static inline int32_t check(const GateProducts<T>& a) {
+  const int32_t status = check_product_sizes(a);
+  if (status || a.batch_size == 0 || a.state_size == 0) return status;
+  if (!a.input && a.input_features > 0) return -4;
+  if (!a.weights) return -5;
+  if (!a.old_h) return -6;
+  return a.gates ? 0 : -7;
+}
+
+template <typename T>
+static inline int32_t check(const GradientProducts<T>& a) {
+  const int32_t status = check_product_sizes(a);
+  if (status || a.batch_size == 0 || a.state_size == 0) return status;
+  if (!a.d_gates) return -4;
+  if (!a.input && a.input_features > 0 && a.d_weights) return -5;
+  if (!a.weights && (a.d_input || a.d_old_h)) return -6;
+  return !a.old_h && a.d_weights ? -7 : 0;
+}
+
+}  // namespace lltm
+
+#endif  // LLTM_PRODUCTS_H_

@@ -1,0 +1,55 @@
+// The C ABI of the host products, and the choice of their instruction set.
+#include "products_host.h"
+
+#include "gradients_host_loops.h"
+#include "lltm.h"
+
+namespace lltm {
+
+LLTM_DEFINE_HOST_PRODUCTS(host_products_baseline)
+
+static const HostProducts& host_products() {
+#ifdef LLTM_HOST_X86_VARIANTS
+  const HostIsa isa = host_isa();
+  if (isa == kHostAvx512) return host_products_avx512;
+  if (isa == kHostAvx2) return host_products_avx2;
+#endif
+  return host_products_baseline;
+}
+
+static void run(const GateProducts<float>& a) { host_products().gates_float(a); }
+static void run(const GateProducts<double>& a) { host_products().gates_double(a); }
+static void run(const GradientProducts<float>& a) { host_products().gradients_float(a); }
+static void run(const GradientProducts<double>& a) { host_products().gradients_double(a); }
+
+template <typename Products>
+static int32_t run_products(const Products& a) {
+  const int32_t status = check(a);
+  if (status == 0) run(a);
+  return status;
+}
+
+}  // namespace lltm
+
+#define LLTM_DEFINE_PRODUCTS_CPU(name, type)                                                     \
+  int32_t lltm_gate_products_cpu_##name(                                                         \
+      int64_t batch_size, int64_t state_size, int64_t input_features, const type* input,         \
+      const type* weights, const type* old_h, type* gates) noexcept {                            \
+    const lltm::GateProducts<type> arguments = {batch_size, state_size, input_features, input,   \
+                                                weights,    old_h,      gates};                  \
+    return lltm::run_products(arguments);                                                        \
+  }                                                                                              \
+  int32_t lltm_gradient_products_cpu_##name(                                                     \
+      int64_t batch_size, int64_t state_size, int64_t input_features, const type* d_gates,       \
+      const type* input, const type* weights, const type* old_h, type* d_input, type* d_weights, \
+      type* d_bias, type* d_old_h) noexcept {                                                    \
+    const lltm::GradientProducts<type> arguments = {                                             \
+        batch_size, state_size, input_features, d_gates, input,  weights,                        \
+        old_h,      d_input,    d_weights,      d_bias,  d_old_h};                               \
+    return lltm::run_products(arguments);                                                        \
+  }
+
+LLTM_DEFINE_PRODUCTS_CPU(float, float)
+LLTM_DEFINE_PRODUCTS_CPU(double, double)
+
+int32_t lltm_vector_bytes(void) noexcept { return lltm::host_products().vector_bytes; }
