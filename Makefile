@@ -2,6 +2,7 @@
 #   TORCH='torch==2.13.0'   the torch to install (by default torch, if the environment has none)
 #   VENV=.venv PYTHON=python3 ARGS='arguments for the demo or pytest'
 #   LLTM_WITH_CUDA=0|1      build without | insist on CUDA
+# make matrix ARGS='1.11.0 newest'   builds and tests other torches: toolchains/matrix.py
 PYTHON ?= python3
 TORCH ?= torch
 VENV ?= .venv
@@ -13,13 +14,16 @@ CXX_FILES := $(wildcard cuda_core/*.[ch]* bindings/*.[ch]*)
 BUILD_INPUTS := $(CXX_FILES) setup.py pyproject.toml lltm_decoupled/_version.py \
 	$(wildcard build_support/*.py)
 
-.PHONY: demo test lint format clean FORCE
+.PHONY: demo test matrix lint format clean FORCE
 
 demo: $(STAMPS)/built
 	$(PY) -m lltm_decoupled demo $(ARGS)
 
 test: $(STAMPS)/built
 	$(PY) -m pytest tests $(ARGS)
+
+matrix:
+	$(PYTHON) -u toolchains/matrix.py $(ARGS)
 
 lint: $(STAMPS)/built
 	$(PY) -m ruff check .
@@ -53,10 +57,20 @@ else
 TORCH_IS_FINE := false
 endif
 
+# torch before 2.3 was compiled against numpy 1 and does not work with numpy 2.
+define NUMPY_IS_FINE
+import importlib.metadata as m, sys
+old_torch = [int(n) for n in m.version("torch").split(".")[:2]] < [2, 3]
+try: sys.exit(old_torch and int(m.version("numpy").split(".")[0]) >= 2)
+except m.PackageNotFoundError: sys.exit(old_torch)
+endef
+export NUMPY_IS_FINE
+
 # What the binary depends on besides the sources. The file changes, and so causes a new build, only
 # when one of these does.
 $(STAMPS)/target: FORCE $(STAMPS)/tools
 	@$(TORCH_IS_FINE) || { echo "Installing $(TORCH) into $(VENV)" && $(PIP) install '$(TORCH)'; }
+	@$(PY) -c "$$NUMPY_IS_FINE" || $(PIP) install 'numpy<2'
 	@{ $(PY) -c "import importlib.metadata as m; print(m.version('torch'))" && \
 		env | grep -E '^(LLTM_WITH_CUDA|FORCE_CUDA|CUDA_HOME|TORCH_CUDA_ARCH_LIST)=' | sort; \
 		true; } > $@.now

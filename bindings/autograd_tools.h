@@ -55,6 +55,20 @@ bool any_of(const Predicate& predicate, const at::Tensor& input, const at::Tenso
          predicate(state) || predicate(other_state);
 }
 
+#if TORCH_VERSION_MAJOR >= 2
+// Raises c10::Error under a transform of torch.func. torch 2.0 has only the second of these names.
+template <typename Transforms>
+auto refuse_transforms(const Transforms& transforms, int)
+    -> decltype(transforms.checkSupportsCppAutogradFunction()) {
+  transforms.checkSupportsCppAutogradFunction();
+}
+
+template <typename Transforms>
+void refuse_transforms(const Transforms& transforms, ...) {
+  transforms.checkSupportsSingleLevelAutogradFunction();
+}
+#endif
+
 // Whether a transform of torch.func (grad, vmap, jvp, ...) is at work. PyTorch tells only by the
 // error that it would raise for our Function.
 inline bool in_transform() {
@@ -62,7 +76,7 @@ inline bool in_transform() {
   const auto& transforms = at::functorch::functorchTLSAccessor();
   if (!transforms) return false;
   try {
-    transforms->checkSupportsCppAutogradFunction();
+    refuse_transforms(*transforms, 0);
   } catch (const c10::Error&) {
     return true;
   }

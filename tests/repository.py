@@ -8,7 +8,15 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE_FOLDERS = ("cuda_core", "bindings", "lltm_decoupled", "build_support", "tests", "docs")
+SOURCE_FOLDERS = (
+    "cuda_core",
+    "bindings",
+    "lltm_decoupled",
+    "build_support",
+    "tests",
+    "docs",
+    "toolchains",
+)
 NOT_SOURCES = shutil.ignore_patterns(
     "__pycache__",
     "*.py[cod]",

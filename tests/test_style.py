@@ -5,7 +5,9 @@ import re
 import pytest
 from repository import ROOT, cxx_files, files, read, run, tool
 
-PYTHON_FILES = files("build_support", "lltm_decoupled", "tests", suffixes=(".py", ".pyi"))
+PYTHON_FILES = files(
+    "build_support", "lltm_decoupled", "tests", "toolchains", suffixes=(".py", ".pyi")
+)
 
 
 def need(name):
@@ -89,7 +91,35 @@ FORBIDDEN = {
     "a ?: b": r"\?\s*:",
     "min and max are macros of windows.h": r"std::(min|max)\s*\(",
     "fmax and fmin drop NaN and are ambiguous": r"(?<![\w:])f(max|min)f?\s*\(",
+    "windows.h": r"#\s*include\s*<[Ww]indows\.h>",
+    "arrays of variable length": r"\b(int|unsigned|float|double|char|bool|u?int\d+_t|[A-Z])\s+"
+    r"\w+\[(?!k[A-Z])[a-z_]\w*\]",
+    "statement expressions": r"(=|\breturn|\()\s*\(\{",
+    "case ranges": r"\bcase\b[^:]*\.\.\.",
+    "GNU directives and names": r"#\s*(warning|include_next)\b|\b__PRETTY_FUNCTION__\b",
+    "cl leaves __cplusplus at 199711": r"\b__cplusplus\s*[<>=!]",
+    "C++17: if constexpr": r"\bif\s+constexpr\b",
+    "C++17: structured bindings": r"\bauto\s*&{0,2}\s*\[",
+    "C++17: namespace a::b": r"\bnamespace\s+\w+::",
+    "C++17: inline variables": r"\binline\s+(static\s+)?const(expr)?\s+[\w:]+(<.*>)?\s+\w+\s*[={;]",
+    "C++17: fold expressions": r"\(\s*\.\.\.\s*[-+*/%&|^<>=!,]|[-+*/%&|^<>=!]\s*\.\.\.\s*\)",
+    "C++17: static_assert without a message": r"\bstatic_assert\s*\([^,]*\)\s*;",
+    # in Microsoft mode __restrict__ is a part of the type, and has to be repeated
+    "kernels instantiated by themselves, not by their launcher": r"\btemplate\s+__global__",
+    "extended lambdas": r"\]\s*(\([^)]*\)\s*)?__(device|host)__",
 }
+
+
+def directives_in_arguments(lines):
+    """cl does not take #if between the parentheses of a macro's call, as in AT_DISPATCH's."""
+    depth, continued = 0, False
+    for number, line in lines:
+        directive = continued or line.lstrip().startswith("#")
+        continued = directive and line.rstrip().endswith("\\")
+        if not directive:
+            depth += line.count("(") - line.count(")")
+        elif depth > 0:
+            yield number, line
 
 
 def problems(text):
@@ -101,6 +131,11 @@ def problems(text):
                 yield f"{number}: {what}: {line.strip()}"
         if number not in guarded and re.search(r"__attribute__|__builtin_|__restrict__\b", line):
             yield f"{number}: GNU word outside a compiler #if: {line.strip()}"
+    for number, line in directives_in_arguments(lines):
+        yield f"{number}: directive inside parentheses: {line.strip()}"
+    for number, line in enumerate(text.split("\n"), 1):
+        if re.search(r"%l[diuxX]", line):
+            yield f"{number}: printf of a long: {line.strip()}"
 
 
 # CUDA's own headers define __restrict__ for MSVC, so device code may say it.
@@ -129,6 +164,26 @@ def test_msvc_reads_it(path):
         "#if defined(_MSC_VER)\n#endif\n__attribute__((noinline)) void f();",
         "int n = std::min(a, b);",
         "return fmaxf(a, b);",
+        "#include <windows.h>",
+        "int values[n];",
+        "S row[count];",
+        "int n = ({ 1; });",
+        "case 1 ... 3: break;",
+        "puts(__PRETTY_FUNCTION__);",
+        "#if __cplusplus >= 201703L\n#endif",
+        "if constexpr (kAligned) {}",
+        "auto [h, cell] = step();",
+        "const auto& [h, cell] = step();",
+        "namespace a::b {}",
+        "inline constexpr int kUnits = 4;",
+        "return (... + n);",
+        "return (n && ...);",
+        "static_assert(sizeof(int) == 4);",
+        "template __global__ void k<float>(const float*);",
+        "f([=] __device__(int i) {});",
+        "f([=](int i) __device__ {});",
+        "MACRO(a,\n#ifdef B\nb,\n#endif\nc)",
+        'printf("%ld", n);',
     ],
 )
 def test_the_lint_sees(bad):
@@ -145,6 +200,13 @@ def test_the_lint_sees(bad):
         "int n = (std::min)(a, b);",
         "#if defined(_MSC_VER)\n#else\n__attribute__((noinline)) void f();\n#endif",
         "#if defined(__GNUC__)\n#ifdef FOO\n__builtin_trap();\n#endif\n#endif",
+        "int values[kUnits]; a.values[n] = 1; return values[n]; auto f = [n](int i) {};",
+        "f({1, 2}); T a = {{1}, 2}; f(args...); void g(int, ...); #define M(...)",
+        "inline int f() {} inline constexpr int f(int n) {} namespace { }",
+        'static_assert(sizeof(int) == 4, "int"); extern const int kUnits;',
+        "#ifdef __cplusplus\n#endif",
+        "#define M(a) \\\n  f(a\n#if A\n#endif",
+        "__host__ __device__ int f(const int (&a)[2]);",
     ],
 )
 def test_the_lint_lets_through(good):

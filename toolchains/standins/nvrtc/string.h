@@ -1,0 +1,1 @@
+/* Stand-in: NVRTC comes without C headers, and declares this one's functions by itself. */
