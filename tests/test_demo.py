@@ -13,6 +13,14 @@ SIZES = ["--hidden", "16", "--batch", "4", "--window", "8", "--device", "cpu"]
 STORY = "The quick brown fox jumps over the lazy dog, and the dog sleeps on.\n" * 30
 
 
+@pytest.fixture(autouse=True)
+def python_handles_ctrl_c():
+    """Also where the suite was started in the background, which ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def story(tmp_path):
     path = tmp_path / "story.txt"
