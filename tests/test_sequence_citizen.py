@@ -169,16 +169,27 @@ def test_training_equals_the_reference_step_by_step(float64_target):
         torch.testing.assert_close(parameter.detach().cpu(), value.detach(), rtol=1e-7, atol=1e-9)
 
 
+class FirstOutput(torch.nn.Module):
+    """DataParallel gathers by the first dimension: in h_n, as in nn.LSTM, not the batch's."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, input):
+        return self.layer(input)[0]
+
+
 @pytest.mark.parametrize("batch_size", [4, 5, 1])
 def test_data_parallel(batch_size, second_gpu_target):
     """Replicas on two GPUs: what one GPU gives. Batch first, for it splits the first dimension."""
     target = second_gpu_target._replace(device="cuda:0")
-    module = make(target, 3, 4, batch_first=True)
-    input = draw_layer_call(module, batch_size, 6)[0]
+    module = FirstOutput(make(target, 3, 4, batch_first=True))
+    input = draw_layer_call(module.layer, batch_size, 6)[0]
     results = []
-    for model in (DataParallel(module, device_ids=[0, 1], dim=0), module):
+    for model in (DataParallel(module, device_ids=[0, 1]), module):
         module.zero_grad()
-        output = model(input)[0]
+        output = model(input)
         output.sum().backward()
         results.append([output, *(p.grad.clone() for p in module.parameters())])
     for actual, expected in zip(*results):
