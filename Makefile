@@ -20,7 +20,7 @@ demo: $(STAMPS)/built
 	$(PY) -m lltm_decoupled demo $(ARGS)
 
 test: $(STAMPS)/built
-	$(PY) -m pytest tests $(ARGS)
+	$(PY) -m pytest tests -n auto --maxprocesses 8 $(ARGS)
 
 matrix:
 	$(PYTHON) -u toolchains/matrix.py $(ARGS)

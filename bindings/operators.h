@@ -1,4 +1,4 @@
-// The operators of library.cpp, looked up by name and called through the dispatcher, so that
+// The operators of module.cpp, looked up by name and called through the dispatcher, so that
 // tracing and other modes see them.
 #pragma once
 

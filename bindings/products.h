@@ -5,9 +5,12 @@
 
 #include "cell.h"
 #include "checks.h"
-#include "small_products.h"
 
 namespace lltm_bindings {
+
+struct ProductGradients {
+  at::Tensor d_input, d_weights, d_bias, d_old_h;  // undefined: not wanted
+};
 
 // gates = [old_h, input] @ weights^T, (batch_size, 3 * state_size); the core adds the bias.
 at::Tensor multiply_gates(const at::Tensor& input, const at::Tensor& weights,

@@ -14,7 +14,6 @@ HOST_SOURCES = (
     "bindings/checks.cpp",
     "bindings/formula.cpp",
     "bindings/layout.cpp",
-    "bindings/library.cpp",
     "bindings/module.cpp",
     "bindings/products.cpp",
     "bindings/schedule.cpp",
@@ -22,10 +21,8 @@ HOST_SOURCES = (
     "bindings/sequence_backward.cpp",
     "bindings/sequence_checks.cpp",
     "bindings/sequence_chunk.cpp",
-    "bindings/sequence_formula.cpp",
     "bindings/sequence_forward.cpp",
     "bindings/sequence_products.cpp",
-    "bindings/small_products.cpp",
     "bindings/tutorial.cpp",
 )
 CUDA_SOURCES = (

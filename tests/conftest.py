@@ -8,7 +8,13 @@ import os
 from typing import NamedTuple
 
 import pytest
-import torch
+
+# The workers of `pytest -n` share the processors; torch reads this when it is imported.
+_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 0))
+if _workers:
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, os.cpu_count() // _workers)))
+
+import torch  # noqa: E402
 
 
 class Target(NamedTuple):
@@ -21,11 +27,10 @@ class Target(NamedTuple):
         return "{}-{}".format(self.device, str(self.dtype).replace("torch.", ""))
 
 
-DEVICES = (
-    "cpu",
-    "cuda:0",
-    "cuda:1",  # not the current device: catches a missing device guard
-)
+DEVICES = ["cpu", "cuda:0"]
+SECOND_GPU = "cuda:1"  # not the current device: catches a missing device guard
+if torch.cuda.is_available():
+    DEVICES.append(SECOND_GPU)
 
 # dtype -> (rtol, atol). A cell is two matrix products with a few dozen roundings between them.
 # float64: machine epsilon 2.2e-16; 1e-12 leaves a factor 4500, and no float step survives it.
@@ -42,11 +47,12 @@ TOLERANCES = {
     torch.bfloat16: (3e-2, 3e-2),
 }
 
-TARGETS = [
-    Target(device, dtype, *tolerance)
-    for device in DEVICES
-    for dtype, tolerance in TOLERANCES.items()
-]
+
+def targets(*devices):
+    return [Target(d, dtype, *tol) for d in devices for dtype, tol in TOLERANCES.items()]
+
+
+TARGETS = targets(*DEVICES)
 
 
 def why_missing(device):
@@ -118,7 +124,7 @@ def cuda_target(request):
     yield from usable(request.param)
 
 
-@pytest.fixture(params=[t for t in TARGETS if t.device == "cuda:1"], ids=str)
+@pytest.fixture(params=targets(SECOND_GPU), ids=str)
 def second_gpu_target(request):
     yield from usable(request.param)
 
