@@ -6,14 +6,8 @@
 
 #include "dispatch.h"
 
-// Only where the toolkit has the headers that ATen's wants, and where a library need not name the
-// libraries of the libraries that it is linked to.
-#if defined(LLTM_WITH_CUDA) && !defined(_WIN32) && defined(__has_include)
-#if __has_include(<cublas_v2.h>) && __has_include(<cublasLt.h>) && __has_include(<cusparse.h>) && \
-    __has_include(<cusolverDn.h>)
+#ifdef LLTM_WITH_CUBLAS
 #include <ATen/cuda/CUDAContext.h>
-#define LLTM_WITH_CUBLAS
-#endif
 #endif
 
 namespace lltm_bindings {

@@ -10,6 +10,14 @@
 #ifdef LLTM_WITH_CUDA
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
+// Only where the toolkit has the headers that ATen's wants, and where a library need not name the
+// libraries of the libraries that it is linked to. See cublas.h.
+#if !defined(_WIN32) && defined(__has_include)
+#if __has_include(<cublas_v2.h>) && __has_include(<cublasLt.h>) && __has_include(<cusparse.h>) && \
+    __has_include(<cusolverDn.h>)
+#define LLTM_WITH_CUBLAS
+#endif
+#endif
 #define LLTM_CORE(op, name, is_cuda) (is_cuda ? &lltm_##op##_cuda_##name : &lltm_##op##_cpu_##name)
 #define LLTM_CUDA_CORE(op, name) (&lltm_##op##_cuda_##name)
 #else
