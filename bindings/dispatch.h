@@ -35,6 +35,18 @@ inline const char* cuda_error(int32_t status) {
   return cudaGetErrorString(static_cast<cudaError_t>(status));
 }
 
+// A number in host memory that kernels of every GPU can write to, or null. While a graph is
+// captured, too. It is never freed: a kernel may outlive whoever asks.
+inline int32_t* new_host_number() {
+  void* number = nullptr;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  const bool ok = cudaHostAlloc(&number, sizeof(int32_t), cudaHostAllocPortable) == cudaSuccess;
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  if (!ok) return nullptr;
+  return new (number) int32_t(0);
+}
+
 // Makes the device of `like` current for its lifetime; `stream` is the caller's stream there.
 struct DeviceScope {
   explicit DeviceScope(const at::Tensor& like) {
@@ -50,6 +62,7 @@ constexpr bool kWithCuda = false;
 inline const char* cuda_archs() { return ""; }
 inline int64_t cuda_version() { return 0; }
 inline const char* cuda_error(int32_t) { return ""; }
+inline int32_t* new_host_number() { return nullptr; }
 
 struct DeviceScope {
   explicit DeviceScope(const at::Tensor& like) {
@@ -80,7 +93,7 @@ struct Core;
           cell_fused_forward(LLTM_CUDA_CORE(cell_fused_forward, name)),                           \
           step_fused_forward(LLTM_CUDA_CORE(step_fused_forward, name)),                           \
           step_fused_backward(LLTM_CUDA_CORE(step_fused_backward, name)),                         \
-          sequence_fits(LLTM_CUDA_CORE(sequence_fits, name)),                                     \
+          sequence_plan(LLTM_CUDA_CORE(sequence_plan, name)),                                     \
           sequence_forward(LLTM_CUDA_CORE(sequence_forward, name)),                               \
           sequence_backward(LLTM_CUDA_CORE(sequence_backward, name)) {}                           \
     decltype(&lltm_cell_forward_cpu_##name) cell_forward;                                         \
@@ -90,7 +103,7 @@ struct Core;
     decltype(&lltm_cell_fused_forward_cuda_##name) cell_fused_forward;                            \
     decltype(&lltm_step_fused_forward_cuda_##name) step_fused_forward;                            \
     decltype(&lltm_step_fused_backward_cuda_##name) step_fused_backward;                          \
-    decltype(&lltm_sequence_fits_cuda_##name) sequence_fits;                                      \
+    decltype(&lltm_sequence_plan_cuda_##name) sequence_plan;                                      \
     decltype(&lltm_sequence_forward_cuda_##name) sequence_forward;                                \
     decltype(&lltm_sequence_backward_cuda_##name) sequence_backward;                              \
                                                                                                   \

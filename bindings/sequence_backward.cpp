@@ -68,7 +68,8 @@ class Recurrence {
         state_size(sizes.state_size),
         grad_output(dense_rows(grads.output)),
         keep_h(dense_rows(a.zoneout_h)),
-        keep_cell(dense_rows(a.zoneout_c)) {
+        keep_cell(dense_rows(a.zoneout_c)),
+        exchange(products.plan(), a.input) {
     d_h = at::empty({batch_size, state_size}, input.options());
     d_cell = at::empty({batch_size, state_size}, input.options().dtype(compute_dtype(input)));
     // What nothing flows through yet is not zero, but absent: zero times NaN would be NaN. Only
@@ -104,14 +105,22 @@ class Recurrence {
   template <typename C>
   void run_at_once(const C& core, CUstream_st* stream, const Chunk& chunk,
                    const at::Tensor& d_gates) {
-    check_status(
-        core.sequence_backward(
-            chunk.end - chunk.begin, batch_size, state_size, C::pointer(products.weights_h(), 0),
-            products.weights_h().stride(0), reverse, C::pointer(grad_output, chunk.all.first),
-            C::pointer(chunk.activations, 0), C::pointer(chunk.cells, 0),
-            has_d_h ? C::pointer(d_h, 0) : nullptr, C::compute_pointer(d_cell, 0),
-            C::pointer(d_h, 0), C::pointer(d_gates, 0), stream),
-        "sequence_backward");
+    const bool spread = exchange.options() != nullptr;
+    const at::Tensor grad = spread ? aligned_to_pairs(grad_output) : grad_output;
+    const at::Tensor activations = spread ? aligned_to_pairs(chunk.activations) : chunk.activations;
+    const at::Tensor cells = spread ? aligned_to_pairs(chunk.cells) : chunk.cells;
+    check_status(core.sequence_backward(
+                     chunk.end - chunk.begin, batch_size, state_size,
+                     C::pointer(products.weights_h(), 0), products.weights_h().stride(0), reverse,
+                     C::pointer(grad, chunk.all.first), C::pointer(activations, 0),
+                     C::pointer(cells, 0), has_d_h ? C::pointer(d_h, 0) : nullptr,
+                     C::compute_pointer(d_cell, 0), spread ? nullptr : C::pointer(d_h, 0),
+                     C::pointer(d_gates, 0), exchange.options(), stream),
+                 "sequence_backward");
+    if (spread && (chunk.begin > 0 || wants_d_h0)) {
+      const int64_t place = schedule[chunk.begin].first - chunk.all.first;
+      products.d_old_h(d_h, d_gates.narrow(0, place, batch_size), /*add=*/false);
+    }
   }
 
   template <typename C>
@@ -159,6 +168,7 @@ class Recurrence {
   const bool reverse, wants_d_h0;
   const int64_t batch_size, state_size;
   const at::Tensor grad_output, keep_h, keep_cell;
+  const Exchange exchange;
   at::Tensor weights_h_t;
   bool has_d_h;
 };
@@ -171,17 +181,17 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
   const SequenceSizes sizes = check_sequence(a);
   const Schedule schedule(a, sizes);
   const DeviceScope scope(a.input);
+  if (a.input.is_cuda()) check_earlier_launches();
   const int64_t T = schedule.steps();
   const auto options = a.input.options();
 
   const at::Tensor input = dense_rows(a.input);
   const at::Tensor output_rows = dense_rows(output);
   const at::Tensor h0 = dense(a.h0);
-  const SequenceProducts products(a, sizes);
-  Recurrence recurrence(grads, a, sizes, schedule, products, mask[3]);
-
   const int64_t chunk_steps = a.recompute ? kStepsPerChunk : (std::max)(T, int64_t(1));
   const int64_t chunks = (T + chunk_steps - 1) / chunk_steps;
+  const SequenceProducts products(a, sizes, (std::min)(T, chunk_steps), Pass::kBackward);
+  Recurrence recurrence(grads, a, sizes, schedule, products, mask[3]);
   ParameterGradients parameters(a, sizes, chunks, mask);
   at::Tensor d_input;
   if (mask[0]) d_input = at::empty({sizes.rows, sizes.input_features}, options);

@@ -17,6 +17,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   const SequenceSizes sizes = check_sequence(a);
   const Schedule schedule(a, sizes);
   const DeviceScope scope(a.input);
+  if (a.input.is_cuda()) check_earlier_launches();
   const int64_t B = sizes.batch_size;
   const int64_t H = sizes.state_size;
   const int64_t N = sizes.rows;
@@ -26,7 +27,6 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   const bool keeps_chunks = keep == Keep::kForBackward && a.recompute;
 
   const at::Tensor input = dense_rows(a.input);
-  const SequenceProducts products(a, sizes);
   const at::Tensor keep_h = dense_rows(a.zoneout_h);
   const at::Tensor keep_cell = dense_rows(a.zoneout_c);
   const at::Tensor h0 = dense(a.h0);
@@ -37,6 +37,8 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
 
   const int64_t chunk = keeps_steps ? (std::max)(T, int64_t(1)) : kStepsPerChunk;
   const int64_t chunks = (T + chunk - 1) / chunk;
+  const SequenceProducts products(a, sizes, (std::min)(T, chunk), Pass::kForward);
+  const Exchange exchange(products.plan(), a.input);
   SequenceOutputs outputs;
   outputs.output = at::empty({N, H}, options);
   at::Tensor gates = at::empty({(std::min)(N, chunk * B), 3 * H}, options);
@@ -55,12 +57,17 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
       if (products.path() == Path::kOneLaunch) {
         const at::Tensor& old_h = begin == 0 ? h0 : outputs.output;
         const int64_t old_row = begin == 0 ? 0 : schedule[begin - 1].first;
-        check_status(core.sequence_forward(end - begin, B, H, C::pointer(products.weights_h(), 0),
-                                           products.weights_h().stride(0), a.reverse,
-                                           C::pointer(chunk_gates, 0), C::pointer(old_h, old_row),
-                                           C::compute_pointer(cell, 0),
-                                           C::pointer(outputs.output, all.first),
-                                           C::pointer(cells, all.first), stream),
+        const bool spread = exchange.options() != nullptr;
+        if (spread) {
+          products.add_old_h(chunk_gates.narrow(0, schedule[begin].first - all.first, B),
+                             old_h.narrow(0, old_row, B));
+        }
+        check_status(core.sequence_forward(
+                         end - begin, B, H, C::pointer(products.weights_h(), 0),
+                         products.weights_h().stride(0), a.reverse, C::pointer(chunk_gates, 0),
+                         spread ? nullptr : C::pointer(old_h, old_row), C::compute_pointer(cell, 0),
+                         C::pointer(outputs.output, all.first), C::pointer(cells, all.first),
+                         exchange.options(), stream),
                      "sequence_forward");
         continue;
       }

@@ -11,30 +11,26 @@
 namespace lltm_bindings {
 namespace {
 
-Path choose_path(const SequenceArguments& a, const SequenceSizes& sizes) {
+Path choose_path(const SequenceArguments& a, const SequenceSizes& sizes,
+                 const lltm_sequence_plan& plan) {
+  if (plan.path != LLTM_SEQUENCE_NONE) return Path::kOneLaunch;
   // With packed data the rows of two steps differ.
-  if (!kWithCuda || !a.input.is_cuda() || a.batch_sizes.defined()) return Path::kProductAndStep;
-  bool one_launch = false;
-  if (!a.zoneout_h.defined() && !a.zoneout_c.defined()) {
-    with_core(a.input, [&](auto core, CUstream_st*) {
-      one_launch = core.sequence_fits(sizes.batch_size, sizes.state_size) != 0;
-    });
-  }
-  if (one_launch) return Path::kOneLaunch;
   const bool fused =
+      kWithCuda && a.input.is_cuda() && !a.batch_sizes.defined() &&
       fits_fused_product(a.input, sizes.batch_size, sizes.state_size, sizes.state_size);
   return fused ? Path::kFusedSteps : Path::kProductAndStep;
 }
 
 }  // namespace
 
-SequenceProducts::SequenceProducts(const SequenceArguments& a, const SequenceSizes& sizes) {
+SequenceProducts::SequenceProducts(const SequenceArguments& a, const SequenceSizes& sizes,
+                                   int64_t steps, Pass pass)
+    : plan_(plan_one_launch(a, sizes, steps, pass)), path_(choose_path(a, sizes, plan_)) {
   const int64_t H = sizes.state_size;
   const at::Tensor weights = dense(a.weights);
   if (a.bias.defined()) bias_ = a.bias.dim() == 2 ? a.bias.select(0, 0) : a.bias;
   weights_h_ = weights.narrow(1, 0, H);
   weights_x_ = weights.narrow(1, H, sizes.input_features);
-  path_ = choose_path(a, sizes);
   // A CPU reads the transpose 1.3 to 1.7 times faster than a transposed view, once a step.
   weights_h_t_ = weights_h_.t();
   if (!a.input.is_cuda() && sizes.steps > 1) weights_h_t_ = transpose(weights_h_.contiguous());

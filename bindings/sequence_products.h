@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "one_launch.h"
 #include "sequence.h"
 
 namespace lltm_bindings {
@@ -16,9 +17,13 @@ enum class Path {
 
 class SequenceProducts {
  public:
-  SequenceProducts(const SequenceArguments& arguments, const SequenceSizes& sizes);
+  // `steps`: of one launch, where all of them are taken at once.
+  SequenceProducts(const SequenceArguments& arguments, const SequenceSizes& sizes, int64_t steps,
+                   Pass pass);
 
   Path path() const { return path_; }
+  // of kOneLaunch
+  const lltm_sequence_plan& plan() const { return plan_; }
   // (3 * state_size, state_size), rows of stride(0)
   const at::Tensor& weights_h() const { return weights_h_; }
   // (state_size, 3 * state_size) dense
@@ -38,6 +43,7 @@ class SequenceProducts {
                  bool add) const;
 
   at::Tensor bias_, weights_h_, weights_x_, weights_h_t_;
+  lltm_sequence_plan plan_;
   Path path_;
 };
 

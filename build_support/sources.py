@@ -15,6 +15,7 @@ HOST_SOURCES = (
     "bindings/formula.cpp",
     "bindings/layout.cpp",
     "bindings/module.cpp",
+    "bindings/one_launch.cpp",
     "bindings/products.cpp",
     "bindings/schedule.cpp",
     "bindings/sequence_autograd.cpp",
@@ -28,7 +29,11 @@ HOST_SOURCES = (
 CUDA_SOURCES = (
     "cuda_core/cell_fused.cu",
     "cuda_core/cell_kernels.cu",
+    "cuda_core/sequence.cu",
     "cuda_core/sequence_block.cu",
+    "cuda_core/sequence_grid_bfloat16.cu",
+    "cuda_core/sequence_grid_float.cu",
+    "cuda_core/sequence_grid_half.cu",
     "cuda_core/step_fused.cu",
     "cuda_core/step_kernels.cu",
 )

@@ -6,34 +6,64 @@
 
 LLTM_EXTERN_C_BEGIN
 
-/* sequence: all steps in one launch, where one block's registers hold the recurrent weights. No CPU
- * twin. sequence_fits says whether there is such a kernel: 1 or 0 (never for double). T = steps >=
- * 0. The steps are taken from the last to the first if `reverse` is not 0. Each is a step_forward
- * or step_backward without zoneout, its product with the recurrent weights included; without d_h_n
- * nothing flows through the last h, and d_cell becomes the gradient of the first cell. */
-#define LLTM_DECLARE_SEQUENCE(name, type, compute)                                              \
-  int32_t lltm_sequence_fits_cuda_##name(int64_t batch_size, int64_t state_size) LLTM_NOEXCEPT; \
-  int32_t lltm_sequence_forward_cuda_##name(                                                    \
-      int64_t steps, int64_t batch_size, int64_t state_size,                                    \
-      const type* weights,          /* in  [3H, H] the first H columns of the weights */        \
-      int64_t weights_stride,       /* from one row of them to the next, >= H */                \
-      int32_t reverse, type* gates, /* in  [T, B, 3H]; out: as in step_forward */               \
-      const type* h0,               /* in  [B, H] */                                            \
-      compute* cell,                /* in  [B, H] old; out: new */                              \
-      type* output,                 /* out [T, B, H] */                                         \
-      type* new_cell,               /* out [T, B, H], or null */                                \
-      struct CUstream_st* stream) LLTM_NOEXCEPT;                                                \
-  int32_t lltm_sequence_backward_cuda_##name(                                                   \
-      int64_t steps, int64_t batch_size, int64_t state_size,                                    \
-      const type* weights,                      /* in  [3H, H] */                               \
-      int64_t weights_stride,                   /* >= H */                                      \
-      int32_t reverse, const type* grad_output, /* in  [T, B, H], or null */                    \
-      const type* activations,                  /* in  [T, B, 3H] */                            \
-      const type* new_cell,                     /* in  [T, B, H] */                             \
-      const type* d_h_n,                        /* in  [B, H], or null */                       \
-      compute* d_cell,                          /* in  [B, H]; out: see above */                \
-      type* d_h0,                               /* out [B, H]; may be d_h_n */                  \
-      type* d_gates,                            /* out [T, B, 3H] */                            \
+/* How all steps of a sequence can be taken in one launch. */
+enum {
+  LLTM_SEQUENCE_NONE = 0,  /* they cannot: take them one by one */
+  LLTM_SEQUENCE_BLOCK = 1, /* a block has a row or two, and all the weights */
+  LLTM_SEQUENCE_GRID = 2   /* a block has some units, and blocks exchange h or d_gates */
+};
+
+typedef struct {
+  int32_t path;      /* LLTM_SEQUENCE_... */
+  int32_t blocks;    /* of the launch, where path is LLTM_SEQUENCE_GRID */
+  int64_t workspace; /* bytes */
+} lltm_sequence_plan;
+
+typedef struct {
+  int32_t tf32;     /* of float: not 0 allows the accuracy of TF32 in products */
+  void* workspace;  /* as many bytes as the plan says, aligned to 16, for this launch alone */
+  int32_t* failure; /* or null. Set to 1 if a block waited for another one in vain; then every
+                       value of the steps concerned is NaN. May be pinned host memory */
+  int64_t patience; /* clocks that a block waits; 0: about a second's */
+} lltm_sequence_options;
+
+/* sequence: all steps in one launch. No CPU twin. T = steps >= 0. The steps are taken from the last
+ * to the first if `reverse` is not 0. Each is a step_forward or step_backward without zoneout, its
+ * product with the recurrent weights included; without d_h_n nothing flows through the last h, and
+ * d_cell becomes the gradient of the first cell.
+ *
+ * sequence_plan says for the current device which kernels there are for the forward pass, or, if
+ * `backward` is not 0, the backward pass. Alignment may still forbid LLTM_SEQUENCE_GRID: it wants
+ * every array aligned to two elements. With it the caller does the outer products: h0 is null, and
+ * the gates of the first step hold its product with the weights; d_h0 is null, and is the product
+ * of the first step's d_gates. */
+#define LLTM_DECLARE_SEQUENCE(name, type, compute)                                                 \
+  int32_t lltm_sequence_plan_cuda_##name(int32_t backward, int32_t tf32, int64_t steps,            \
+                                         int64_t batch_size, int64_t state_size,                   \
+                                         lltm_sequence_plan* plan) LLTM_NOEXCEPT;                  \
+  int32_t lltm_sequence_forward_cuda_##name(                                                       \
+      int64_t steps, int64_t batch_size, int64_t state_size,                                       \
+      const type* weights,                  /* in  [3H, H] the first H columns of the weights */   \
+      int64_t weights_stride,               /* from one row of them to the next, >= H */           \
+      int32_t reverse, type* gates,         /* in  [T, B, 3H]; out: as in step_forward */          \
+      const type* h0,                       /* in  [B, H], or null: see above */                   \
+      compute* cell,                        /* in  [B, H] old; out: new */                         \
+      type* output,                         /* out [T, B, H] */                                    \
+      type* new_cell,                       /* out [T, B, H], or null */                           \
+      const lltm_sequence_options* options, /* or null: LLTM_SEQUENCE_BLOCK */                     \
+      struct CUstream_st* stream) LLTM_NOEXCEPT;                                                   \
+  int32_t lltm_sequence_backward_cuda_##name(                                                      \
+      int64_t steps, int64_t batch_size, int64_t state_size,                                       \
+      const type* weights,                      /* in  [3H, H] */                                  \
+      int64_t weights_stride,                   /* >= H */                                         \
+      int32_t reverse, const type* grad_output, /* in  [T, B, H], or null */                       \
+      const type* activations,                  /* in  [T, B, 3H] */                               \
+      const type* new_cell,                     /* in  [T, B, H] */                                \
+      const type* d_h_n,                        /* in  [B, H], or null */                          \
+      compute* d_cell,                          /* in  [B, H]; out: see above */                   \
+      type* d_h0,                               /* out [B, H], or null: see above; may be d_h_n */ \
+      type* d_gates,                            /* out [T, B, 3H] */                               \
+      const lltm_sequence_options* options,     /* or null: LLTM_SEQUENCE_BLOCK */                 \
       struct CUstream_st* stream) LLTM_NOEXCEPT;
 
 LLTM_DECLARE_SEQUENCE(float, float, float)

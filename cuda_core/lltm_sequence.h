@@ -22,7 +22,7 @@ struct SequenceForward {
   SequenceShape shape;
   const S* weights;      // [3H, H]
   S* gates;              // [T, B, 3H]
-  const S* h0;           // [B, H]
+  const S* h0;           // [B, H] or null
   ComputeType<S>* cell;  // [B, H]
   S* output;             // [T, B, H]
   S* new_cell;           // [T, B, H] or null
@@ -37,7 +37,7 @@ struct SequenceBackward {
   const S* new_cell;       // [T, B, H]
   const S* d_h_n;          // [B, H] or null
   ComputeType<S>* d_cell;  // [B, H]
-  S* d_h0;                 // [B, H]
+  S* d_h0;                 // [B, H] or null
   S* d_gates;              // [T, B, 3H]
 };
 
@@ -62,7 +62,6 @@ static inline int32_t check(const SequenceForward<S>& a) {
   if (status || is_empty(a.shape)) return status;
   if (!a.weights) return -4;
   if (!a.gates) return -7;
-  if (!a.h0) return -8;
   if (!a.cell) return -9;
   if (!a.output) return -10;
   return 0;
@@ -76,7 +75,6 @@ static inline int32_t check(const SequenceBackward<S>& a) {
   if (!a.activations) return -8;
   if (!a.new_cell) return -9;
   if (!a.d_cell) return -11;
-  if (!a.d_h0) return -12;
   if (!a.d_gates) return -13;
   return 0;
 }

@@ -1,0 +1,40 @@
+// A whole sequence in one launch of the core, on a GPU: whether there is one, and what it needs.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lltm.h"
+#include "sequence.h"
+
+namespace lltm_bindings {
+
+enum class Pass { kForward, kBackward };
+
+// What the environment variable LLTM_SEQUENCE_PATH says: "loop", "persistent" or "" (as the core
+// plans).
+std::string wanted_sequence_path();
+
+// The core's plan for so many steps, on a checked sequence.
+lltm_sequence_plan plan_one_launch(const SequenceArguments& arguments, const SequenceSizes& sizes,
+                                   int64_t steps, Pass pass);
+
+// The memory of a launch that spreads over the GPU.
+class Exchange {
+ public:
+  Exchange(const lltm_sequence_plan& plan, const at::Tensor& like);
+  // null where the plan is another one
+  const lltm_sequence_options* options() const { return wanted_ ? &options_ : nullptr; }
+
+ private:
+  bool wanted_;
+  at::Tensor workspace_;
+  lltm_sequence_options options_;
+};
+
+// Raises what an earlier launch reported: it does not wait for any.
+void check_earlier_launches();
+
+// Dense, and aligned to pairs of elements, as such a launch reads it.
+at::Tensor aligned_to_pairs(const at::Tensor& tensor);
+
+}  // namespace lltm_bindings

@@ -1,0 +1,106 @@
+// The C ABI of sequences in one launch.
+#include "lltm.h"
+#include "sequence_paths.h"
+
+namespace lltm {
+
+// Doubles have neither kind of kernel.
+template <>
+GridPlan plan_grid(const SequenceForward<double>&, bool) {
+  return {0, 0};
+}
+template <>
+GridPlan plan_grid(const SequenceBackward<double>&, bool) {
+  return {0, 0};
+}
+template <>
+int32_t launch_grid(const SequenceForward<double>&, const lltm_sequence_options&, cudaStream_t) {
+  return -3;
+}
+template <>
+int32_t launch_grid(const SequenceBackward<double>&, const lltm_sequence_options&, cudaStream_t) {
+  return -3;
+}
+
+namespace {
+
+template <template <typename> class Arguments, typename S>
+int32_t plan(bool tf32, const SequenceShape& shape, lltm_sequence_plan* plan) {
+  *plan = {LLTM_SEQUENCE_NONE, 0, 0};
+  const int32_t status = check(shape);
+  if (status) return status;
+  if (fits_block<S>(shape.batch_size, shape.state_size)) {
+    plan->path = LLTM_SEQUENCE_BLOCK;
+    return 0;
+  }
+  Arguments<S> arguments = {};
+  arguments.shape = shape;
+  const GridPlan grid = plan_grid(arguments, tf32);
+  if (grid.blocks > 0) *plan = {LLTM_SEQUENCE_GRID, grid.blocks, grid.workspace};
+  return 0;
+}
+
+template <template <typename> class Arguments, typename S>
+int32_t launch(const Arguments<S>& a, const void* outer, int32_t outer_number,
+               const lltm_sequence_options* options, int32_t options_number, cudaStream_t stream) {
+  const int32_t status = check(a);
+  if (status || is_empty(a.shape)) return status;
+  if ((outer == nullptr) != (options != nullptr)) return -outer_number;
+  if (options) {
+    if (!options->workspace) return -options_number;
+    return launch_grid(a, *options, stream);
+  }
+  if (!fits_block<S>(a.shape.batch_size, 0)) return -2;
+  if (!fits_block<S>(0, a.shape.state_size)) return -3;
+  return launch_block(a, stream);
+}
+
+}  // namespace
+}  // namespace lltm
+
+#define LLTM_DEFINE_SEQUENCE(name, type, compute)                                                \
+  int32_t lltm_sequence_plan_cuda_##name(int32_t backward, int32_t tf32, int64_t steps,          \
+                                         int64_t batch_size, int64_t state_size,                 \
+                                         lltm_sequence_plan* plan) noexcept {                    \
+    if (!plan) return -6;                                                                        \
+    const lltm::SequenceShape shape = {steps, batch_size, state_size, state_size, false};        \
+    return backward ? lltm::plan<lltm::SequenceBackward, type>(tf32 != 0, shape, plan)           \
+                    : lltm::plan<lltm::SequenceForward, type>(tf32 != 0, shape, plan);           \
+  }                                                                                              \
+  int32_t lltm_sequence_forward_cuda_##name(                                                     \
+      int64_t steps, int64_t batch_size, int64_t state_size, const type* weights,                \
+      int64_t weights_stride, int32_t reverse, type* gates, const type* h0, compute* cell,       \
+      type* output, type* new_cell, const lltm_sequence_options* options,                        \
+      CUstream_st* stream) noexcept {                                                            \
+    const lltm::SequenceForward<type> arguments = {                                              \
+        {steps, batch_size, state_size, weights_stride, reverse != 0},                           \
+        weights,                                                                                 \
+        gates,                                                                                   \
+        h0,                                                                                      \
+        cell,                                                                                    \
+        output,                                                                                  \
+        new_cell};                                                                               \
+    return lltm::launch(arguments, h0, 8, options, 12, stream);                                  \
+  }                                                                                              \
+  int32_t lltm_sequence_backward_cuda_##name(                                                    \
+      int64_t steps, int64_t batch_size, int64_t state_size, const type* weights,                \
+      int64_t weights_stride, int32_t reverse, const type* grad_output, const type* activations, \
+      const type* new_cell, const type* d_h_n, compute* d_cell, type* d_h0, type* d_gates,       \
+      const lltm_sequence_options* options, CUstream_st* stream) noexcept {                      \
+    const lltm::SequenceBackward<type> arguments = {                                             \
+        {steps, batch_size, state_size, weights_stride, reverse != 0},                           \
+        weights,                                                                                 \
+        grad_output,                                                                             \
+        activations,                                                                             \
+        new_cell,                                                                                \
+        d_h_n,                                                                                   \
+        d_cell,                                                                                  \
+        d_h0,                                                                                    \
+        d_gates};                                                                                \
+    return lltm::launch(arguments, d_h0, 12, options, 14, stream);                               \
+  }
+
+LLTM_DEFINE_SEQUENCE(float, float, float)
+LLTM_DEFINE_SEQUENCE(double, double, double)
+LLTM_DEFINE_SEQUENCE(half, lltm_half, float)
+LLTM_DEFINE_SEQUENCE(bfloat16, lltm_bfloat16, float)

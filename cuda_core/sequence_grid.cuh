@@ -1,0 +1,336 @@
+// A sequence spread over the GPU, in one cooperative launch: a block keeps the recurrent weights of
+// kUnits units in its registers and shared memory and computes them for a group of rows at a time;
+// the blocks tell each other h (or d_gates) through the L2 cache, see sequence_exchange.cuh. The
+// state is padded to what a kernel is made for, the batch to whole groups, with zeros that are
+// exchanged like values.
+//
+// The eight warps of a block share out K, the columns of the product. A warp multiplies its share
+// for all units of the block; the partial sums go through shared memory to the first threads, which
+// have a pair of neighbouring units of one row each: an item.
+#ifndef LLTM_SEQUENCE_GRID_CUH_
+#define LLTM_SEQUENCE_GRID_CUH_
+
+#include <cuda_runtime.h>
+
+#include "lltm_sequence.h"
+#include "sequence_block.cuh"
+#include "sequence_exchange.cuh"
+#include "tensor_core.cuh"
+
+namespace lltm {
+namespace {
+
+const int kWarps = 8;
+const int kGridThreads = 32 * kWarps;
+// Steps that a step's arrays are copied to shared memory ahead.
+const int kCopiesAhead = 3;
+
+// The launch, beside the arguments of the sequence. A block has one of `slices` slices of the units
+// and `turns` groups of rows, which take turns in every step.
+struct GridLaunch {
+  int slices;
+  int turns;
+  int blocks;
+  int wait_clocks;  // from a step's sums to the first look for the next ones
+  long long patience;
+  char* ring;
+  int64_t slot_bytes;
+  int32_t* failure;
+};
+
+// Which units and rows an item has.
+template <int kUnits, int kRows>
+struct Item {
+  static const int kCount = kUnits / 2 * kRows;
+  static_assert(kCount <= kGridThreads, "a thread has at most one item");
+
+  int pair;      // of units of the block
+  int row_pair;  // of rows of the group
+  int row;       // of the group
+  int unit;      // of the state, even
+  bool exists;   // for this thread
+  bool has_unit;
+
+  __device__ __forceinline__ Item(int slice, int H)
+      : pair((threadIdx.x >> 1) % (kUnits / 2)),
+        row_pair((threadIdx.x >> 1) / (kUnits / 2)),
+        row(2 * row_pair + (threadIdx.x & 1)),
+        unit(slice * kUnits + 2 * pair),
+        exists(threadIdx.x < kCount),
+        has_unit(exists && unit < H) {}
+};
+
+// The partial sums of kGates products: of each a pair of units and a pair of rows in 16 bytes. The
+// stride keeps both the writing and the reading free of bank conflicts.
+template <int kUnits, int kRows, int kGates>
+struct PartialSums {
+  static const int kStride = kUnits / 2 + 2;
+  static const int kOfWarp = kGates * kRows / 2 * kStride;
+
+  float4 blocks[2][kWarps * kOfWarp];
+
+  // Lane 4g + q has unit pair g and row pair q of a tile of 16 units and eight rows.
+  __device__ __forceinline__ void put(int parity, int gate, int unit_tile, int row_tile,
+                                      float4 block) {
+    const int lane = threadIdx.x & 31;
+    blocks[parity][(threadIdx.x >> 5) * kOfWarp +
+                   (gate * (kRows / 2) + row_tile * 4 + (lane & 3)) * kStride + unit_tile * 8 +
+                   (lane >> 2)] = block;
+  }
+  __device__ __forceinline__ float2 sum(int parity, int gate,
+                                        const Item<kUnits, kRows>& item) const {
+    const float4* const block =
+        blocks[parity] + (gate * (kRows / 2) + item.row_pair) * kStride + item.pair;
+    float2 even = make_float2(0, 0);
+    float2 odd = make_float2(0, 0);
+#pragma unroll
+    for (int warp = 0; warp < kWarps; warp += 2) {
+      const float2 a = reinterpret_cast<const float2*>(block + warp * kOfWarp)[item.row & 1];
+      const float2 b = reinterpret_cast<const float2*>(block + (warp + 1) * kOfWarp)[item.row & 1];
+      even.x += a.x;
+      even.y += a.y;
+      odd.x += b.x;
+      odd.y += b.y;
+    }
+    return make_float2(even.x + odd.x, even.y + odd.y);
+  }
+};
+
+// Where a pair of values lies in the exchange of one group: in the runs of its chunk of K. A piece
+// is what a warp reads at once, 512 bytes: of eight rows four runs each.
+template <int kRun, int kRows>
+__device__ __forceinline__ int place_of(int k, int row) {
+  const int chunk = k / (4 * kRun);
+  const int run = k % (4 * kRun) / kRun;
+  return (chunk * (kRows / 8) + row / 8) * 512 + (row % 8 * 4 + run) * 16 + k % kRun * (16 / kRun);
+}
+
+// Pairs of neighbouring values in memory, aligned to the pair.
+template <typename S>
+struct Pair {
+  S first, second;
+};
+template <typename S>
+__device__ __forceinline__ float2 load_pair(const void* p) {
+  static_assert(sizeof(S) == 2, "a float pair has an overload");
+  const uint32_t word = *static_cast<const uint32_t*>(p);
+  S first, second;
+  first.bits = static_cast<uint16_t>(word);
+  second.bits = static_cast<uint16_t>(word >> 16);
+  return make_float2(load(first), load(second));
+}
+template <>
+__device__ __forceinline__ float2 load_pair<float>(const void* p) {
+  return *static_cast<const float2*>(p);
+}
+template <typename S>
+__device__ __forceinline__ void store_pair(float first, float second, S* p) {
+  S pair[2];
+  store(first, &pair[0]);
+  store(second, &pair[1]);
+  *reinterpret_cast<uint32_t*>(p) = pair[0].bits | static_cast<uint32_t>(pair[1].bits) << 16;
+}
+__device__ __forceinline__ void store_pair(float first, float second, float* p) {
+  *reinterpret_cast<float2*>(p) = make_float2(first, second);
+}
+
+// Counts through the steps and, in each, the turns.
+struct Position {
+  int step, turn;
+  __device__ __forceinline__ void advance(int turns) {
+    if (++turn == turns) {
+      turn = 0;
+      ++step;
+    }
+  }
+};
+
+// A block of the launch. Shape says how much it has of what, and its Memory holds weights, sums,
+// gave_up and, for every turn, a pair of values of each item's state.
+template <typename Shape>
+class GridBlock {
+ protected:
+  typedef typename Shape::S S;
+  typedef typename Shape::Numbers Numbers;
+  typedef typename Shape::Memory Memory;
+  static const int kUnits = Shape::kUnits;
+  static const int kChunks = Shape::kChunks;
+  static const int kRun = Numbers::kRun;
+  static const int kRows = Shape::kRows;
+  static const int kTiles = Shape::kGates * kUnits / 16;
+  static const int kRowTiles = kRows / 8;
+  static const int kPieces = kChunks * kRowTiles;
+  static const int kCount = Item<kUnits, kRows>::kCount;
+  typedef lltm::Reader<kPieces, 2 + 2 * kRowTiles> Reader;
+
+  __device__ __forceinline__ GridBlock(const SequenceShape& shape, bool from_the_end,
+                                       const GridLaunch& launch, Memory& memory)
+      : launch(launch),
+        memory(memory),
+        batch_size(shape.batch_size),
+        H(static_cast<int>(shape.state_size)),
+        steps(static_cast<int>(shape.steps)),
+        slice(blockIdx.x % launch.slices),
+        first_group(blockIdx.x / launch.slices * launch.turns),
+        warp(threadIdx.x >> 5),
+        lane(threadIdx.x & 31),
+        rows(shape, from_the_end),
+        item(slice, H) {
+    if (threadIdx.x == 0) memory.gave_up[0] = memory.gave_up[1] = 0;
+  }
+
+  __device__ __forceinline__ int64_t row(int turn) const {
+    return static_cast<int64_t>(first_group + turn) * kRows + item.row;
+  }
+  __device__ __forceinline__ bool inside(int turn) const {
+    return item.has_unit && row(turn) < batch_size;
+  }
+  __device__ __forceinline__ float2& state_of(int turn) {
+    return memory.states[turn * kCount + threadIdx.x];
+  }
+  __device__ __forceinline__ void load_states(const float* states) {
+    for (int turn = 0; turn < launch.turns; ++turn) {
+      if (inside(turn)) state_of(turn) = load_pair<float>(states + row(turn) * H + item.unit);
+    }
+  }
+  __device__ __forceinline__ void store_states(float* states) {
+    for (int turn = 0; turn < launch.turns; ++turn) {
+      if (!inside(turn)) continue;
+      store_pair(state_of(turn).x, state_of(turn).y, states + row(turn) * H + item.unit);
+    }
+  }
+
+  // The exchange of this block's group in the slot of a step.
+  __device__ __forceinline__ char* group(int step, int turn) const {
+    return launch.ring + step % kSlots * launch.slot_bytes +
+           static_cast<int64_t>(first_group + turn) * (kWarps * kPieces * 512);
+  }
+  // What this lane reads for a position: what the step before it sent.
+  __device__ __forceinline__ const char* pieces(Position p) const {
+    return group(p.step - 1, p.turn) + warp * (kPieces * 512) + lane * 16;
+  }
+  __device__ __forceinline__ bool is_sent(int step) const { return step + 1 < steps; }
+  // Whether this step makes the words of a later one absent: those that an earlier one left.
+  __device__ __forceinline__ bool removes(int step) const {
+    return step >= kSlots - kRemovedAhead && is_sent(step + kRemovedAhead);
+  }
+
+  // run(gate, k, unit) -> the operand's run of K from k on, of one unit
+  template <typename Run>
+  __device__ __forceinline__ void load_weights(const Run& run) {
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const int k = ((warp * kChunks + c) * 4 + (lane & 3)) * kRun;
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        const int gate = tile / (kUnits / 16);
+        const int unit = slice * kUnits + tile % (kUnits / 16) * 16 + 2 * (lane >> 2);
+        const UnitPair pair = {run(gate, k, unit), run(gate, k, unit + 1)};
+        if (c < Shape::kInRegisters) {
+          weights[c < Shape::kInRegisters ? c : 0][tile] = pair;
+        } else {
+          memory.weights[warp][c - Shape::kInRegisters][tile][lane] = pair;
+        }
+      }
+    }
+  }
+
+  // Asks for what the step of a position needs; nothing in the first one. Where groups take turns,
+  // the other blocks sent it before they turned to the group that this block has just multiplied.
+  __device__ __forceinline__ void ask(Reader& reader, Position p, bool early) const {
+    if (p.step == 0 || p.step >= steps || early != launch.turns > 1) return;
+    reader.begin(pieces(p), early);
+  }
+
+  // This warp's part of the products, to shared memory: zero in the first step. Then asks for the
+  // next.
+  __device__ __forceinline__ void multiply(Reader& reader, int parity, Position now) {
+    Sums sums[kTiles][kRowTiles];
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int n = 0; n < kRowTiles; ++n) sums[tile][n].clear();
+    }
+    if (now.step > 0) {
+      reader.first(launch.patience);
+      multiply_from(reader, sums, Chunk<0>());
+      if (reader.gave_up()) memory.gave_up[parity] = 1;
+    }
+    now.advance(launch.turns);
+    ask(reader, now, /*early=*/true);
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int n = 0; n < kRowTiles; ++n) {
+        const Sums& s = sums[tile][n];
+        memory.sums.put(parity, tile / (kUnits / 16), tile % (kUnits / 16), n,
+                        make_float4(Numbers::total(s, 0), Numbers::total(s, 2),
+                                    Numbers::total(s, 1), Numbers::total(s, 3)));
+      }
+    }
+  }
+
+  // After a step's sums: the fence that the exchange relies on, and the next step's reads.
+  __device__ __forceinline__ void ask_late(Reader& reader, Position next, long long start) const {
+    if (next.turn == 0 && next.step % kFenceEvery == 0) __threadfence();
+    if (next.step == 0 || next.step == steps || launch.turns > 1) return;
+    while (clock64() - start < launch.wait_clocks) {
+    }
+    ask(reader, next, /*early=*/false);
+  }
+
+  // Some block did not come. The values of the steps from here on must not look like any:
+  // fill(row of the arrays, NaN).
+  template <typename Fill>
+  __device__ __forceinline__ void fail(Position p, const Fill& fill) {
+    if (threadIdx.x == 0 && launch.failure) {
+      *launch.failure = 1;
+      __threadfence_system();
+    }
+    for (; p.step < steps; p.advance(launch.turns)) {
+      if (inside(p.turn)) fill(rows[p.step] + row(p.turn), __uint_as_float(0x7fc00000u));
+    }
+  }
+
+  const GridLaunch& launch;
+  Memory& memory;
+  const int64_t batch_size;
+  const int H, steps, slice, first_group, warp, lane;
+  const StepRows rows;
+  const Item<kUnits, kRows> item;
+
+ private:
+  template <int c>
+  struct Chunk {};
+  __device__ __forceinline__ void multiply_from(Reader&, Sums (&)[kTiles][kRowTiles],
+                                                Chunk<kChunks>) const {}
+  template <int c>
+  __device__ __forceinline__ void multiply_from(Reader& reader, Sums (&sums)[kTiles][kRowTiles],
+                                                Chunk<c>) const {
+    multiply_piece(reader, sums, Chunk<c>(), Chunk<0>());
+    multiply_from(reader, sums, Chunk<c + 1>());
+  }
+  template <int c>
+  __device__ __forceinline__ void multiply_piece(Reader&, Sums (&)[kTiles][kRowTiles], Chunk<c>,
+                                                 Chunk<kRowTiles>) const {}
+  template <int c, int n>
+  __device__ __forceinline__ void multiply_piece(Reader& reader, Sums (&sums)[kTiles][kRowTiles],
+                                                 Chunk<c>, Chunk<n>) const {
+    const uint4 piece = reader.template take<c * kRowTiles + n>();
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const UnitPair w = c < Shape::kInRegisters
+                             ? weights[c < Shape::kInRegisters ? c : 0][tile]
+                             : memory.weights[warp][c - Shape::kInRegisters][tile][lane];
+      Numbers::multiply(sums[tile][n], w, piece);
+    }
+    multiply_piece(reader, sums, Chunk<c>(), Chunk<n + 1>());
+  }
+
+  UnitPair weights[Shape::kInRegisters > 0 ? Shape::kInRegisters : 1][kTiles];
+};
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_GRID_CUH_

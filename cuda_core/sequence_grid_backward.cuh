@@ -1,0 +1,248 @@
+// The backward pass of a sequence spread over the GPU. K are the three gates of all units.
+#ifndef LLTM_SEQUENCE_GRID_BACKWARD_CUH_
+#define LLTM_SEQUENCE_GRID_BACKWARD_CUH_
+
+#include "fast_math.cuh"
+#include "sequence_grid.cuh"
+
+namespace lltm {
+namespace {
+
+// What a step needs of its saved values, for one unit: nothing here depends on d_h.
+struct Coefficients {
+  float grad_output;
+  float d_cell_of_h;  // and so on: the derivative of the cell with respect to h
+  float d_output_of_h, d_input_of_cell, d_candidate_of_cell;
+};
+
+template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
+          int kInRegisters_>
+struct BackwardShape {
+  typedef Format Numbers;
+  typedef Storage S;
+  static const int kUnits = kUnits_;
+  static const int kRows = kRows_;
+  static const int kChunks = kChunks_;
+  static const int kInRegisters = kInRegisters_;
+  static const int kGates = 1;
+  static const int kShared = kChunks - kInRegisters;
+  static const int kPadded = kWarps * kChunks * 4 * Format::kRun / 3;
+  static const int kBytes = 3 * sizeof(S);
+
+  // In shared memory, by cp.async
+  enum { kInput, kOutput, kCandidate, kCell, kGrad, kSaved };
+
+  struct Memory {
+    UnitPair weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
+    PartialSums<kUnits, kRows, kGates> sums;
+    Pair<S> saved[kCopiesAhead + 1][kSaved][Item<kUnits, kRows>::kCount];
+    int gave_up[2];
+    float2 states[1];  // d_cell, of every turn kCount
+  };
+  static size_t memory_bytes(int turns) {
+    return sizeof(Memory) + turns * Item<kUnits, kRows>::kCount * sizeof(float2);
+  }
+};
+
+template <typename Shape>
+class GridBackward : GridBlock<Shape> {
+  typedef GridBlock<Shape> Block;
+  typedef typename Shape::S S;
+  typedef typename Shape::Numbers Numbers;
+  using Block::group;
+  using Block::H;
+  using Block::inside;
+  using Block::item;
+  using Block::kCount;
+  using Block::launch;
+  using Block::memory;
+  using Block::row;
+  using Block::rows;
+  using Block::state_of;
+  using Block::steps;
+
+ public:
+  __device__ __forceinline__ GridBackward(const SequenceBackward<S>& a, const GridLaunch& launch,
+                                          typename Shape::Memory& memory)
+      : Block(a.shape, !a.shape.reverse, launch, memory), a(a) {}
+
+  __device__ __forceinline__ void run() {
+    this->load_weights([&](int, int k, int unit) { return weights_run(k, unit); });
+    this->load_states(a.d_cell);
+    Position ahead = {0, 0};
+    for (int i = 0; i < kCopiesAhead; ++i) copy_saved(i, ahead);
+    prepare(0, 0);
+    __syncthreads();
+
+    typename Block::Reader reader;
+    Position now = {0, 0};
+    for (int count = 0; now.step < steps; ++count) {
+      const int parity = count & 1;
+      this->multiply(reader, parity, now);
+      __syncthreads();
+      if (memory.gave_up[parity]) {
+        return this->fail(now, [&](int64_t line, float nan) {
+          S* const d_gates = a.d_gates + line * 3 * H + item.unit;
+          for (int gate = 0; gate < 3; ++gate) store_pair(nan, nan, d_gates + gate * H);
+        });
+      }
+      const long long start = clock64();
+      if (item.exists) compute(now, parity);
+      copy_saved(count + kCopiesAhead, ahead);
+      now.advance(launch.turns);
+      if (now.step < steps) prepare(count + 1, now.turn);
+      this->ask_late(reader, now, start);
+    }
+    this->store_states(a.d_cell);
+  }
+
+ private:
+  // A run of the units that d_gates come from, all of one gate.
+  __device__ __forceinline__ uint4 weights_run(int k, int unit) const {
+    const int from = k % Shape::kPadded;
+    const int64_t line = k / Shape::kPadded * a.shape.state_size + from;
+    float values[Numbers::kRun];
+#pragma unroll
+    for (int i = 0; i < Numbers::kRun; ++i) {
+      values[i] = unit < H && from + i < H
+                      ? load(a.weights[(line + i) * a.shape.weights_stride + unit])
+                      : 0.0f;
+    }
+    return Numbers::run(values);
+  }
+
+  // This thread's saved values of a position to shared memory, and on to the next position.
+  __device__ __forceinline__ void copy_saved(int count, Position& p) {
+    if (p.step < steps) {
+      if (inside(p.turn)) {
+        const int64_t line = rows[p.step] + row(p.turn);
+        const S* const activations = a.activations + line * 3 * H + item.unit;
+        Pair<S>(*const to)[kCount] = memory.saved[count % (kCopiesAhead + 1)];
+        const int i = threadIdx.x;
+        copy_async<sizeof(Pair<S>)>(&to[Shape::kInput][i], activations);
+        copy_async<sizeof(Pair<S>)>(&to[Shape::kOutput][i], activations + H);
+        copy_async<sizeof(Pair<S>)>(&to[Shape::kCandidate][i], activations + 2 * H);
+        copy_async<sizeof(Pair<S>)>(&to[Shape::kCell][i], a.new_cell + line * H + item.unit);
+        if (a.grad_output) {
+          copy_async<sizeof(Pair<S>)>(&to[Shape::kGrad][i], a.grad_output + line * H + item.unit);
+        }
+      }
+      p.advance(launch.turns);
+    }
+    end_copies();
+  }
+
+  __device__ __forceinline__ float2 saved(int count, int what) const {
+    return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][threadIdx.x]);
+  }
+  __device__ __forceinline__ Coefficients coefficients(float input_gate, float output_gate,
+                                                       float candidate_cell, float new_cell,
+                                                       float grad_output) const {
+    const float tanh_cell = GridMath<Numbers>::tanh(new_cell);
+    const float slope = candidate_cell > 0.0f ? 1.0f : candidate_cell + 1.0f;
+    Coefficients c;
+    c.grad_output = grad_output;
+    c.d_cell_of_h = output_gate * (1.0f - tanh_cell * tanh_cell);
+    c.d_output_of_h = tanh_cell * (1.0f - output_gate) * output_gate;
+    c.d_input_of_cell = candidate_cell * (1.0f - input_gate) * input_gate;
+    c.d_candidate_of_cell = input_gate * slope;
+    return c;
+  }
+  // The coefficients of the next position, while other blocks still compute.
+  __device__ __forceinline__ void prepare(int count, int turn) {
+    wait_for_copies<kCopiesAhead - 1>();
+    if (!inside(turn)) return;
+    const float2 input_gate = saved(count, Shape::kInput);
+    const float2 output_gate = saved(count, Shape::kOutput);
+    const float2 candidate = saved(count, Shape::kCandidate);
+    const float2 cell = saved(count, Shape::kCell);
+    const float2 grad = a.grad_output ? saved(count, Shape::kGrad) : make_float2(0, 0);
+    first = coefficients(input_gate.x, output_gate.x, candidate.x, cell.x, grad.x);
+    second = coefficients(input_gate.y, output_gate.y, candidate.y, cell.y, grad.y);
+  }
+
+  // -> d_gates of one unit; d_cell goes on to the step before.
+  __device__ __forceinline__ static void differentiate(const Coefficients& c, bool flows, float d_h,
+                                                       float& d_cell, float* d_gates) {
+    const float grad_h = d_h + c.grad_output;
+    if (flows) d_cell += grad_h * c.d_cell_of_h;
+    d_gates[0] = d_cell * c.d_input_of_cell;
+    d_gates[1] = flows ? grad_h * c.d_output_of_h : 0.0f;
+    d_gates[2] = d_cell * c.d_candidate_of_cell;
+  }
+
+  __device__ __forceinline__ void compute(Position p, int parity) {
+    const bool is_inside = inside(p.turn);
+    float d_first[3] = {}, d_second[3] = {};
+    if (is_inside) {
+      float2 d_h = make_float2(0, 0);
+      if (p.step > 0) {
+        d_h = memory.sums.sum(parity, 0, item);
+      } else if (a.d_h_n) {
+        d_h = load_pair<S>(a.d_h_n + row(p.turn) * H + item.unit);
+      }
+      const bool flows = p.step > 0 || a.d_h_n || a.grad_output;
+      float2 d_cell = state_of(p.turn);
+      differentiate(first, flows, d_h.x, d_cell.x, d_first);
+      differentiate(second, flows, d_h.y, d_cell.y, d_second);
+      state_of(p.turn) = d_cell;
+    }
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) {
+      const int place =
+          place_of<Numbers::kRun, Shape::kRows>(gate * Shape::kPadded + item.unit, item.row);
+      if (this->is_sent(p.step)) {
+        send(group(p.step, p.turn) + place, Numbers(), d_first[gate], d_second[gate]);
+      }
+      if (this->removes(p.step)) {
+        remove(group(p.step + kRemovedAhead, p.turn) + place);
+      }
+    }
+    if (!is_inside) return;
+    S* const d_gates = a.d_gates + (rows[p.step] + row(p.turn)) * 3 * H + item.unit;
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) {
+      store_pair(d_first[gate], d_second[gate], d_gates + gate * H);
+    }
+  }
+
+  // Two NaN in one word, or one of some kinds in two, must not look like nothing.
+  template <typename Any>
+  __device__ __forceinline__ void send(char* to, Any, float x, float y) const {
+    const uint32_t word = Any::pair(x, y);
+    store_words(to, word == kAbsent ? 0x7fff7fffu : word);
+  }
+  __device__ __forceinline__ void send(char* to, Tf32Format, float x, float y) const {
+    store_words(to, make_uint2(present(x), present(y)));
+  }
+  __device__ __forceinline__ void send(char* to, SplitTf32Format, float x, float y) const {
+    store_words(to, make_uint2(present(x), present(y)));
+  }
+  __device__ __forceinline__ static uint32_t present(float x) {
+    return x == x ? __float_as_uint(x) : 0x7fc00000u;
+  }
+  __device__ __forceinline__ void remove(char* at) const {
+    if (sizeof(S) == 4) {
+      store_words(at, make_uint2(kAbsent, kAbsent));
+    } else {
+      store_words(at, kAbsent);
+    }
+  }
+
+  const SequenceBackward<S>& a;
+  Coefficients first, second;
+};
+
+template <typename Shape>
+__global__ void __launch_bounds__(kGridThreads, 1)
+    grid_backward_kernel(const SequenceBackward<typename Shape::S> a, const GridLaunch launch) {
+#ifdef LLTM_TENSOR_CORES
+  extern __shared__ __align__(16) char memory[];
+  GridBackward<Shape>(a, launch, *reinterpret_cast<typename Shape::Memory*>(memory)).run();
+#endif
+}
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_GRID_BACKWARD_CUH_

@@ -1,0 +1,213 @@
+// The forward pass of a sequence spread over the GPU.
+#ifndef LLTM_SEQUENCE_GRID_FORWARD_CUH_
+#define LLTM_SEQUENCE_GRID_FORWARD_CUH_
+
+#include "fast_math.cuh"
+#include "sequence_grid.cuh"
+
+namespace lltm {
+namespace {
+
+// kChunks: of K, that a warp multiplies; the first kInRegisters of them stay in registers.
+template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
+          int kInRegisters_>
+struct ForwardShape {
+  typedef Format Numbers;
+  typedef Storage S;
+  static const int kUnits = kUnits_;
+  static const int kRows = kRows_;
+  static const int kChunks = kChunks_;
+  static const int kInRegisters = kInRegisters_;
+  static const int kGates = 3;
+  static const int kShared = kChunks - kInRegisters;
+  static const int kPadded = kWarps * kChunks * 4 * Format::kRun;
+  // Exchanged, of a unit of a row.
+  static const int kBytes = 2 * Format::kWordsOfPair;
+
+  struct Memory {
+    UnitPair weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
+    PartialSums<kUnits, kRows, kGates> sums;
+    Pair<S> gates[kCopiesAhead + 1][3][Item<kUnits, kRows>::kCount];
+    int gave_up[2];
+    unsigned largest;
+    float2 states[1];  // the cells, of every turn kCount
+  };
+  static size_t memory_bytes(int turns) {
+    return sizeof(Memory) + turns * Item<kUnits, kRows>::kCount * sizeof(float2);
+  }
+};
+
+template <typename Shape>
+class GridForward : GridBlock<Shape> {
+  typedef GridBlock<Shape> Block;
+  typedef typename Shape::S S;
+  typedef typename Shape::Numbers Numbers;
+  using Block::group;
+  using Block::H;
+  using Block::inside;
+  using Block::item;
+  using Block::kUnits;
+  using Block::launch;
+  using Block::memory;
+  using Block::row;
+  using Block::rows;
+  using Block::slice;
+  using Block::state_of;
+  using Block::steps;
+
+ public:
+  __device__ __forceinline__ GridForward(const SequenceForward<S>& a, const GridLaunch& launch,
+                                         typename Shape::Memory& memory)
+      : Block(a.shape, a.shape.reverse, launch, memory), a(a) {}
+
+  __device__ __forceinline__ void run() {
+    scale = unscale = 1.0f;
+    if (Numbers::kScaled) choose_scale();
+    this->load_weights([&](int gate, int k, int unit) { return weights_run(gate, k, unit); });
+    this->load_states(a.cell);
+    Position ahead = {0, 0};
+    for (int i = 0; i < kCopiesAhead; ++i) copy_gates(i, ahead);
+    __syncthreads();
+
+    typename Block::Reader reader;
+    Position now = {0, 0};
+    for (int count = 0; now.step < steps; ++count) {
+      const int parity = count & 1;
+      this->multiply(reader, parity, now);
+      wait_for_copies<kCopiesAhead - 1>();
+      __syncthreads();
+      if (memory.gave_up[parity]) {
+        return this->fail(now, [&](int64_t line, float nan) {
+          store_pair(nan, nan, a.output + line * H + item.unit);
+        });
+      }
+      const long long start = clock64();
+      if (item.exists) compute(now, count, parity);
+      copy_gates(count + kCopiesAhead, ahead);
+      now.advance(launch.turns);
+      this->ask_late(reader, now, start);
+    }
+    this->store_states(a.cell);
+  }
+
+ private:
+  // Halves have few exponents: the block's weights are multiplied by a power of two that brings the
+  // largest to between one and two.
+  __device__ __forceinline__ void choose_scale() {
+    if (threadIdx.x == 0) memory.largest = 0;
+    __syncthreads();
+    unsigned largest = 0;
+    for (int i = threadIdx.x; i < 3 * kUnits * H; i += kGridThreads) {
+      const int unit = slice * kUnits + i / H % kUnits;
+      if (unit >= H) continue;
+      const int64_t line = i / H / kUnits * a.shape.state_size + unit;
+      const float value = load(a.weights[line * a.shape.weights_stride + i % H]);
+      largest = max(largest, __float_as_uint(value) & 0x7fffffffu);
+    }
+    atomicMax(&memory.largest, largest);
+    __syncthreads();
+    const unsigned exponent = memory.largest >> 23;
+    if (exponent == 0 || exponent >= 254) return;
+    scale = __uint_as_float((254 - exponent) << 23);
+    unscale = __uint_as_float(exponent << 23);
+  }
+
+  __device__ __forceinline__ uint4 weights_run(int gate, int column, int unit) const {
+    const S* const line =
+        a.weights + (gate * a.shape.state_size + unit) * a.shape.weights_stride + column;
+    float values[Numbers::kRun];
+#pragma unroll
+    for (int i = 0; i < Numbers::kRun; ++i) {
+      values[i] = unit < H && column + i < H ? load(line[i]) : 0.0f;
+      if (Numbers::kScaled) values[i] *= scale;
+    }
+    return Numbers::run(values);
+  }
+
+  // This thread's gates of a position to shared memory, and on to the next position.
+  __device__ __forceinline__ void copy_gates(int count, Position& p) {
+    if (p.step < steps) {
+      if (inside(p.turn)) {
+        const S* const from = a.gates + (rows[p.step] + row(p.turn)) * 3 * H + item.unit;
+#pragma unroll
+        for (int gate = 0; gate < 3; ++gate) {
+          copy_async<sizeof(Pair<S>)>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x],
+                                      from + gate * H);
+        }
+      }
+      p.advance(launch.turns);
+    }
+    end_copies();
+  }
+
+  __device__ __forceinline__ void compute(Position p, int count, int parity) {
+    const bool is_inside = inside(p.turn);
+    float2 x[3];
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) {
+      const float2 sum = memory.sums.sum(parity, gate, item);
+      const float2 given =
+          load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
+      x[gate] = make_float2(given.x + sum.x * unscale, given.y + sum.y * unscale);
+    }
+    float2& cell = state_of(p.turn);
+    CellState<float> first = {}, second = {};
+    if (is_inside) {
+      first = GridMath<Numbers>::cell_forward(x[0].x, x[1].x, x[2].x, cell.x);
+      second = GridMath<Numbers>::cell_forward(x[0].y, x[1].y, x[2].y, cell.y);
+      cell = make_float2(first.new_cell, second.new_cell);
+    }
+    const int place = place_of<Numbers::kRun, Shape::kRows>(item.unit, item.row);
+    if (this->is_sent(p.step))
+      send(group(p.step, p.turn) + place, Numbers(), first.new_h, second.new_h);
+    if (this->removes(p.step)) {
+      remove(group(p.step + kRemovedAhead, p.turn) + place);
+    }
+    if (!is_inside) return;
+    const int64_t line = rows[p.step] + row(p.turn);
+    store_pair(first.new_h, second.new_h, a.output + line * H + item.unit);
+    if (!a.new_cell) return;
+    store_pair(first.new_cell, second.new_cell, a.new_cell + line * H + item.unit);
+    S* const gates = a.gates + line * 3 * H + item.unit;
+    store_pair(first.input_gate, second.input_gate, gates);
+    store_pair(first.output_gate, second.output_gate, gates + H);
+    store_pair(first.candidate_cell, second.candidate_cell, gates + 2 * H);
+  }
+
+  template <typename Any>
+  __device__ __forceinline__ void send(char* to, Any, float first, float second) const {
+    store_words(to, present(Any::pair(first, second)));
+  }
+  __device__ __forceinline__ void send(char* to, SplitFormat, float first, float second) const {
+    const uint2 words = SplitFormat::split_pair(first, second);
+    store_words(to, make_uint2(present(words.x), present(words.y)));
+  }
+  __device__ __forceinline__ void remove(char* at) const {
+    if (Numbers::kWordsOfPair == 2) {
+      store_words(at, make_uint2(kAbsent, kAbsent));
+    } else {
+      store_words(at, kAbsent);
+    }
+  }
+  // Two NaN in one word must not look like nothing.
+  __device__ __forceinline__ uint32_t present(uint32_t word) const {
+    return word == kAbsent ? 0x7fff7fffu : word;
+  }
+
+  const SequenceForward<S>& a;
+  float scale, unscale;
+};
+
+template <typename Shape>
+__global__ void __launch_bounds__(kGridThreads, 1)
+    grid_forward_kernel(const SequenceForward<typename Shape::S> a, const GridLaunch launch) {
+#ifdef LLTM_TENSOR_CORES
+  extern __shared__ __align__(16) char memory[];
+  GridForward<Shape>(a, launch, *reinterpret_cast<typename Shape::Memory*>(memory)).run();
+#endif
+}
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_GRID_FORWARD_CUH_

@@ -1,0 +1,117 @@
+// Which of the kernels of a table a sequence gets, and its launch.
+#ifndef LLTM_SEQUENCE_GRID_LAUNCH_CUH_
+#define LLTM_SEQUENCE_GRID_LAUNCH_CUH_
+
+#include <cuda_runtime.h>
+
+#include "sequence_grid.cuh"
+#include "sequence_paths.h"
+
+namespace lltm {
+namespace {
+
+// More groups of rows a block than that are as fast step by step.
+const int kMostTurns = 32;
+// Fewer steps do not pay for reading the weights in.
+const int64_t kFewestSteps = 4;
+// About a second: a step takes microseconds.
+const long long kPatience = 2000000000LL;
+
+struct GridKernel {
+  const void* kernel;
+  size_t (*memory_bytes)(int turns);
+  int padded;       // units
+  int units;        // of a block
+  int rows;         // of a group
+  int bytes;        // exchanged, of a unit of a row
+  int wait_clocks;  // where every block has one group of rows: measured on an H100
+};
+
+template <typename Shape>
+GridKernel grid_kernel(const void* kernel, int wait_clocks) {
+  return {kernel,       &Shape::memory_bytes, Shape::kPadded, Shape::kUnits,
+          Shape::kRows, Shape::kBytes,        wait_clocks};
+}
+
+struct GridChoice {
+  const GridKernel* kernel;  // null: none fits
+  GridLaunch launch;         // without its pointers
+  int64_t ring_bytes;
+};
+
+inline int device_attribute(cudaDeviceAttr attribute, int device) {
+  int value = 0;
+  return cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess ? value : 0;
+}
+
+// Of the least padding the one with the fewest turns, or the first of these in the table.
+template <size_t kCount>
+GridChoice choose(const GridKernel (&table)[kCount], const SequenceShape& s) {
+  GridChoice best = {};
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess || is_empty(s)) return best;
+  if (device_attribute(cudaDevAttrComputeCapabilityMajor, device) != 9) return best;
+  if (!device_attribute(cudaDevAttrCooperativeLaunch, device)) return best;
+  // Pairs of units are read at once.
+  if (s.state_size % 2 != 0) return best;
+  const int processors = device_attribute(cudaDevAttrMultiProcessorCount, device);
+  const size_t memory =
+      static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  for (const GridKernel& kernel : table) {
+    if (s.state_size > kernel.padded) continue;
+    if (best.kernel && kernel.padded > best.kernel->padded) break;
+    const int slices = kernel.padded / kernel.units;
+    const int64_t most = processors / slices;
+    if (most == 0) continue;
+    const int64_t groups = (s.batch_size + kernel.rows - 1) / kernel.rows;
+    const int64_t turns = (groups + most - 1) / most;
+    if (turns > kMostTurns || kernel.memory_bytes(static_cast<int>(turns)) > memory) continue;
+    if (best.kernel && turns >= best.launch.turns) continue;
+    best.kernel = &kernel;
+    best.launch.slices = slices;
+    best.launch.turns = static_cast<int>(turns);
+    best.launch.blocks = slices * static_cast<int>((groups + turns - 1) / turns);
+    best.launch.wait_clocks = turns == 1 ? kernel.wait_clocks : 0;
+    best.launch.slot_bytes = static_cast<int64_t>(best.launch.blocks / slices) * turns *
+                             kernel.rows * kernel.padded * kernel.bytes;
+    best.ring_bytes = kSlots * best.launch.slot_bytes;
+  }
+  return best;
+}
+
+template <typename Arguments, size_t kCount>
+GridPlan plan_with(const GridKernel (&table)[kCount], const Arguments& a) {
+  const GridChoice choice = choose(table, a.shape);
+  if (!choice.kernel || a.shape.steps < kFewestSteps) return {0, 0};
+  return {choice.launch.blocks, choice.ring_bytes};
+}
+
+template <typename Arguments, size_t kCount>
+int32_t launch_with(const GridKernel (&table)[kCount], const Arguments& a,
+                    const lltm_sequence_options& options, cudaStream_t stream) {
+  GridChoice choice = choose(table, a.shape);
+  if (!choice.kernel) return -3;
+  GridLaunch& launch = choice.launch;
+  launch.ring = static_cast<char*>(options.workspace);
+  launch.failure = options.failure;
+  launch.patience = options.patience > 0 ? options.patience : kPatience;
+  const size_t memory = choice.kernel->memory_bytes(launch.turns);
+  cudaError_t status = cudaFuncSetAttribute(
+      choice.kernel->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(memory));
+  if (status == cudaSuccess) {
+    status = cudaMemsetAsync(launch.ring, 0xff, static_cast<size_t>(choice.ring_bytes), stream);
+  }
+  if (status == cudaSuccess) {
+    Arguments arguments = a;
+    void* parameters[] = {&arguments, &launch};
+    status = cudaLaunchCooperativeKernel(choice.kernel->kernel,
+                                         dim3(static_cast<unsigned>(launch.blocks)),
+                                         dim3(kGridThreads), parameters, memory, stream);
+  }
+  return static_cast<int32_t>(status);
+}
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_GRID_LAUNCH_CUH_
