@@ -9,12 +9,12 @@
 // before it writes them anew. In the PTX memory model:
 // - The new word cannot be overtaken by its absence: one thread, one address, program order.
 // - A reader cannot take the old word of kSlots steps ago for the new one. Writer and reader of a
-//   word are the same two threads in every step, and each executes fence.acq_rel.gpu every
-//   kFenceEvery steps. After the absence was written, in step s, the writer's next fence comes in
-//   a step f <= s + kFenceEvery, then its word of step f + 1, then the reader's load of that word,
-//   then the reader's next fence, by step s + 2 * kFenceEvery + 1 <= s + kRemovedAhead, and only
-//   then its load for step s + kRemovedAhead. That is causality order from the absence to this
-//   load.
+//   word are the same two threads in every step, and each executes fence.acq_rel.gpu at the end of
+//   every kFenceEvery-th step. After the absence was written, in step s, the writer's next fence
+//   ends a step f < s + kFenceEvery. It then writes its word of step f + 1, which the reader reads
+//   in its step f + 2. The reader's next fence ends a step g < f + 2 + kFenceEvery, so g is at most
+//   s + 2 * kFenceEvery, and before the end of step g + 1 the reader does not ask for a word of a
+//   step beyond g. s + kRemovedAhead is beyond: causality order leads from the absence to the load.
 // - A reader is done with the old word when it is made absent: it was kSlots - kRemovedAhead steps
 // ago,
 //   and the writer has since read words that depend on what every reader computed from it, with
@@ -30,7 +30,8 @@ namespace {
 
 const int kSlots = 32;
 const int kRemovedAhead = 16;
-const int kFenceEvery = 4;
+const int kFenceEvery = 7;
+static_assert(kRemovedAhead > 2 * kFenceEvery, "see above");
 const uint32_t kAbsent = 0xffffffffu;
 
 __device__ __forceinline__ uint4 load_words(const void* p) {
@@ -74,13 +75,15 @@ __device__ __forceinline__ void wait_for_copies() {
 }
 
 // A warp's reads of one step: kPieces pieces of 512 bytes, lane by lane 16. kDepth pieces are under
-// way at once; at first only two, for where one is missing others mostly are, and asking in vain
-// delays everyone.
+// way at once, for a read takes hundreds of clocks. Until the first two are there it asks for no
+// others: where one is missing most are, and asking in vain delays everyone.
 template <int kPieces, int kMostDepth>
 class Reader {
  public:
   static const int kFirst = kPieces < 2 ? kPieces : 2;
   static const int kDepth = kPieces < kMostDepth ? kPieces : kMostDepth;
+  // Pieces are waited for a few at a time.
+  static const int kTogether = kDepth < 4 ? kDepth : 4;
 
   // Asks, and does not wait. `written`: all of it is likely to be there.
   __device__ __forceinline__ void begin(const char* pieces, bool written) {
@@ -94,17 +97,19 @@ class Reader {
   __device__ __forceinline__ void first(long long patience) {
     give_up_at_ = clock64() + patience;
     gave_up_ = false;
-    wait<0, kFirst, kFirst>();
+    wait<0, kFirst>();
     if (!written_) ask<kFirst, kDepth>();
   }
 
   // Piece kPiece; each once, in order.
   template <int kPiece>
   __device__ __forceinline__ uint4 take() {
-    const int last = kPiece + kDepth;
-    if (kPiece >= kFirst) wait < kPiece, kPiece + 1, last<kPieces ? last : kPieces>();
+    const int last = kPiece + kTogether;
+    if (kPiece >= kFirst && (kPiece - kFirst) % kTogether == 0) {
+      wait < kPiece, last<kPieces ? last : kPieces>();
+    }
     const uint4 piece = words_[kPiece % kDepth];
-    if (last < kPieces) ask<last, last + 1>();
+    if (kPiece + kDepth < kPieces) ask<kPiece + kDepth, kPiece + kDepth + 1>();
     return piece;
   }
 
@@ -117,9 +122,8 @@ class Reader {
     for (int c = kFrom; c < kTo; ++c) words_[c % kDepth] = load_words(pieces_ + c * 512);
   }
 
-  // Until the pieces [kFrom, kTo) are there. Asks once more for those of [kFrom, kUpto) that are
-  // not.
-  template <int kFrom, int kTo, int kUpto>
+  // Until the pieces [kFrom, kTo) are there. Asks once more for those that are not.
+  template <int kFrom, int kTo>
   __device__ __forceinline__ void wait() {
     while (!gave_up_) {
       bool all_there = true;
@@ -128,7 +132,7 @@ class Reader {
       if (__all_sync(0xffffffffu, all_there)) return;
       gave_up_ = __any_sync(0xffffffffu, clock64() > give_up_at_);
 #pragma unroll
-      for (int c = kFrom; c < kUpto; ++c) {
+      for (int c = kFrom; c < kTo; ++c) {
         if (is_absent(words_[c % kDepth])) words_[c % kDepth] = load_words(pieces_ + c * 512);
       }
     }

@@ -31,7 +31,6 @@ struct GridLaunch {
   int slices;
   int turns;
   int blocks;
-  int wait_clocks;  // from a step's sums to the first look for the next ones
   long long patience;
   char* ring;
   int64_t slot_bytes;
@@ -137,10 +136,12 @@ __device__ __forceinline__ void store_pair(float first, float second, float* p) 
 // Counts through the steps and, in each, the turns.
 struct Position {
   int step, turn;
-  __device__ __forceinline__ void advance(int turns) {
+  int64_t line;  // the step's first row in the arrays
+  __device__ __forceinline__ void advance(int turns, int64_t to_next_line) {
     if (++turn == turns) {
       turn = 0;
       ++step;
+      line += to_next_line;
     }
   }
 };
@@ -161,7 +162,7 @@ class GridBlock {
   static const int kRowTiles = kRows / 8;
   static const int kPieces = kChunks * kRowTiles;
   static const int kCount = Item<kUnits, kRows>::kCount;
-  typedef lltm::Reader<kPieces, 2 + 2 * kRowTiles> Reader;
+  typedef lltm::Reader<kPieces, Shape::kDepth> Reader;
 
   __device__ __forceinline__ GridBlock(const SequenceShape& shape, bool from_the_end,
                                        const GridLaunch& launch, Memory& memory)
@@ -185,6 +186,12 @@ class GridBlock {
   __device__ __forceinline__ bool inside(int turn) const {
     return item.has_unit && row(turn) < batch_size;
   }
+  __device__ __forceinline__ Position start() const { return {0, 0, rows.first}; }
+  __device__ __forceinline__ void advance(Position& p) const {
+    p.advance(launch.turns, rows.advance);
+  }
+  // This thread's row of a position in the arrays.
+  __device__ __forceinline__ int64_t line(Position p) const { return p.line + row(p.turn); }
   __device__ __forceinline__ float2& state_of(int turn) {
     return memory.states[turn * kCount + threadIdx.x];
   }
@@ -256,7 +263,7 @@ class GridBlock {
       multiply_from(reader, sums, Chunk<0>());
       if (reader.gave_up()) memory.gave_up[parity] = 1;
     }
-    now.advance(launch.turns);
+    advance(now);
     ask(reader, now, /*early=*/true);
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
@@ -270,13 +277,9 @@ class GridBlock {
     }
   }
 
-  // After a step's sums: the fence that the exchange relies on, and the next step's reads.
-  __device__ __forceinline__ void ask_late(Reader& reader, Position next, long long start) const {
+  // At the end of a step: the fence that the exchange relies on.
+  __device__ __forceinline__ void fence(Position next) const {
     if (next.turn == 0 && next.step % kFenceEvery == 0) __threadfence();
-    if (next.step == 0 || next.step == steps || launch.turns > 1) return;
-    while (clock64() - start < launch.wait_clocks) {
-    }
-    ask(reader, next, /*early=*/false);
   }
 
   // Some block did not come. The values of the steps from here on must not look like any:
@@ -287,8 +290,8 @@ class GridBlock {
       *launch.failure = 1;
       __threadfence_system();
     }
-    for (; p.step < steps; p.advance(launch.turns)) {
-      if (inside(p.turn)) fill(rows[p.step] + row(p.turn), __uint_as_float(0x7fc00000u));
+    for (; p.step < steps; advance(p)) {
+      if (inside(p.turn)) fill(line(p), __uint_as_float(0x7fc00000u));
     }
   }
 

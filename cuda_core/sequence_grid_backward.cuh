@@ -2,7 +2,6 @@
 #ifndef LLTM_SEQUENCE_GRID_BACKWARD_CUH_
 #define LLTM_SEQUENCE_GRID_BACKWARD_CUH_
 
-#include "fast_math.cuh"
 #include "sequence_grid.cuh"
 
 namespace lltm {
@@ -16,7 +15,7 @@ struct Coefficients {
 };
 
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_>
+          int kInRegisters_, int kDepth_>
 struct BackwardShape {
   typedef Format Numbers;
   typedef Storage S;
@@ -24,6 +23,7 @@ struct BackwardShape {
   static const int kRows = kRows_;
   static const int kChunks = kChunks_;
   static const int kInRegisters = kInRegisters_;
+  static const int kDepth = kDepth_;
   static const int kGates = 1;
   static const int kShared = kChunks - kInRegisters;
   static const int kPadded = kWarps * kChunks * 4 * Format::kRun / 3;
@@ -57,7 +57,6 @@ class GridBackward : GridBlock<Shape> {
   using Block::launch;
   using Block::memory;
   using Block::row;
-  using Block::rows;
   using Block::state_of;
   using Block::steps;
 
@@ -69,13 +68,13 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ void run() {
     this->load_weights([&](int, int k, int unit) { return weights_run(k, unit); });
     this->load_states(a.d_cell);
-    Position ahead = {0, 0};
+    Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_saved(i, ahead);
     prepare(0, 0);
     __syncthreads();
 
     typename Block::Reader reader;
-    Position now = {0, 0};
+    Position now = this->start();
     for (int count = 0; now.step < steps; ++count) {
       const int parity = count & 1;
       this->multiply(reader, parity, now);
@@ -86,12 +85,15 @@ class GridBackward : GridBlock<Shape> {
           for (int gate = 0; gate < 3; ++gate) store_pair(nan, nan, d_gates + gate * H);
         });
       }
-      const long long start = clock64();
-      if (item.exists) compute(now, parity);
+      const Position done = now;
+      if (item.exists) compute(done, parity);
+      this->advance(now);
+      this->ask(reader, now, /*early=*/false);
+      // What nobody waits for, while the words come.
+      if (item.exists) keep(done);
       copy_saved(count + kCopiesAhead, ahead);
-      now.advance(launch.turns);
       if (now.step < steps) prepare(count + 1, now.turn);
-      this->ask_late(reader, now, start);
+      this->fence(now);
     }
     this->store_states(a.d_cell);
   }
@@ -115,7 +117,7 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ void copy_saved(int count, Position& p) {
     if (p.step < steps) {
       if (inside(p.turn)) {
-        const int64_t line = rows[p.step] + row(p.turn);
+        const int64_t line = this->line(p);
         const S* const activations = a.activations + line * 3 * H + item.unit;
         Pair<S>(*const to)[kCount] = memory.saved[count % (kCopiesAhead + 1)];
         const int i = threadIdx.x;
@@ -127,7 +129,7 @@ class GridBackward : GridBlock<Shape> {
           copy_async<sizeof(Pair<S>)>(&to[Shape::kGrad][i], a.grad_output + line * H + item.unit);
         }
       }
-      p.advance(launch.turns);
+      this->advance(p);
     }
     end_copies();
   }
@@ -138,7 +140,7 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ Coefficients coefficients(float input_gate, float output_gate,
                                                        float candidate_cell, float new_cell,
                                                        float grad_output) const {
-    const float tanh_cell = GridMath<Numbers>::tanh(new_cell);
+    const float tanh_cell = Numbers::Math::tanh(new_cell);
     const float slope = candidate_cell > 0.0f ? 1.0f : candidate_cell + 1.0f;
     Coefficients c;
     c.grad_output = grad_output;
@@ -172,9 +174,9 @@ class GridBackward : GridBlock<Shape> {
   }
 
   __device__ __forceinline__ void compute(Position p, int parity) {
-    const bool is_inside = inside(p.turn);
-    float d_first[3] = {}, d_second[3] = {};
-    if (is_inside) {
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) d_first[gate] = d_second[gate] = 0.0f;
+    if (inside(p.turn)) {
       float2 d_h = make_float2(0, 0);
       if (p.step > 0) {
         d_h = memory.sums.sum(parity, 0, item);
@@ -187,19 +189,26 @@ class GridBackward : GridBlock<Shape> {
       differentiate(second, flows, d_h.y, d_cell.y, d_second);
       state_of(p.turn) = d_cell;
     }
+    if (!this->is_sent(p.step)) return;
+    char* const to = group(p.step, p.turn);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
-      const int place =
-          place_of<Numbers::kRun, Shape::kRows>(gate * Shape::kPadded + item.unit, item.row);
-      if (this->is_sent(p.step)) {
-        send(group(p.step, p.turn) + place, Numbers(), d_first[gate], d_second[gate]);
-      }
-      if (this->removes(p.step)) {
-        remove(group(p.step + kRemovedAhead, p.turn) + place);
-      }
+      send(to + place(gate), Numbers(), d_first[gate], d_second[gate]);
     }
-    if (!is_inside) return;
-    S* const d_gates = a.d_gates + (rows[p.step] + row(p.turn)) * 3 * H + item.unit;
+  }
+
+  __device__ __forceinline__ int place(int gate) const {
+    return place_of<Numbers::kRun, Shape::kRows>(gate * Shape::kPadded + item.unit, item.row);
+  }
+
+  __device__ __forceinline__ void keep(Position p) {
+    if (this->removes(p.step)) {
+      char* const at = group(p.step + kRemovedAhead, p.turn);
+#pragma unroll
+      for (int gate = 0; gate < 3; ++gate) remove(at + place(gate));
+    }
+    if (!inside(p.turn)) return;
+    S* const d_gates = a.d_gates + this->line(p) * 3 * H + item.unit;
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       store_pair(d_first[gate], d_second[gate], d_gates + gate * H);
@@ -230,7 +239,8 @@ class GridBackward : GridBlock<Shape> {
   }
 
   const SequenceBackward<S>& a;
-  Coefficients first, second;
+  Coefficients first, second;  // of the item's units
+  float d_first[3], d_second[3];
 };
 
 template <typename Shape>

@@ -6,32 +6,30 @@
 namespace lltm {
 namespace {
 
-template <int kUnits, int kRows, int kChunks, int kInRegisters>
-GridKernel forward(int wait_clocks) {
-  typedef ForwardShape<Bfloat16Format, lltm_bfloat16, kUnits, kRows, kChunks, kInRegisters> Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>),
-                            wait_clocks);
+template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
+GridKernel forward() {
+  typedef ForwardShape<Bfloat16Format, lltm_bfloat16, kUnits, kRows, kChunks, kInRegisters, kDepth>
+      Shape;
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>));
 }
 
-template <int kUnits, int kRows, int kChunks, int kInRegisters>
-GridKernel backward(int wait_clocks) {
-  typedef BackwardShape<Bfloat16Format, lltm_bfloat16, kUnits, kRows, kChunks, kInRegisters> Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
-                            wait_clocks);
+template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
+GridKernel backward() {
+  typedef BackwardShape<Bfloat16Format, lltm_bfloat16, kUnits, kRows, kChunks, kInRegisters, kDepth>
+      Shape;
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>));
 }
 
 // A chunk is 32 units going forward, of 256 each warp has one; and three going backward.
 const GridKernel kForward[] = {
-    forward<16, 8, 1, 1>(800),  forward<16, 16, 1, 1>(800),  //
-    forward<16, 8, 2, 2>(800),  forward<32, 8, 2, 2>(1000), forward<32, 16, 2, 2>(1000),
-    forward<16, 8, 3, 3>(1000), forward<32, 8, 3, 2>(1000), forward<32, 16, 3, 1>(1000),
-    forward<16, 8, 4, 4>(900),  forward<32, 8, 4, 2>(1000), forward<32, 16, 4, 2>(1000),
+    forward<16, 8, 1, 1, 1>(),  forward<16, 16, 1, 1, 2>(), forward<16, 8, 2, 2, 2>(),
+    forward<32, 8, 2, 2, 2>(),  forward<32, 16, 2, 2, 4>(), forward<16, 8, 3, 3, 3>(),
+    forward<32, 16, 3, 2, 6>(), forward<16, 8, 4, 4, 4>(),  forward<32, 16, 4, 2, 8>(),
 };
 const GridKernel kBackward[] = {
-    backward<16, 8, 3, 3>(400), backward<16, 16, 3, 3>(400),  //
-    backward<16, 8, 6, 6>(400), backward<32, 8, 6, 6>(400),  backward<32, 16, 6, 6>(400),
-    backward<16, 8, 9, 9>(400), backward<32, 8, 9, 5>(0),    backward<32, 16, 9, 5>(0),
-    backward<16, 8, 12, 12>(0), backward<32, 8, 12, 5>(0),   backward<32, 16, 12, 5>(0),
+    backward<16, 8, 3, 3, 3>(),  backward<16, 16, 3, 3, 6>(),   backward<16, 8, 6, 6, 6>(),
+    backward<32, 8, 6, 6, 6>(),  backward<32, 16, 6, 4, 12>(),  backward<16, 8, 9, 9, 9>(),
+    backward<32, 16, 9, 3, 9>(), backward<16, 8, 12, 11, 12>(), backward<32, 16, 12, 3, 12>(),
 };
 
 }  // namespace

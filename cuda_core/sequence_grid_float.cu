@@ -6,46 +6,44 @@
 namespace lltm {
 namespace {
 
-template <typename Format, int kUnits, int kRows, int kChunks, int kInRegisters>
-GridKernel forward(int wait_clocks) {
-  typedef ForwardShape<Format, float, kUnits, kRows, kChunks, kInRegisters> Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>),
-                            wait_clocks);
+template <typename Format, int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
+GridKernel forward() {
+  typedef ForwardShape<Format, float, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>));
 }
 
-template <typename Format, int kRows, int kChunks, int kInRegisters>
-GridKernel backward(int wait_clocks) {
-  typedef BackwardShape<Format, float, 16, kRows, kChunks, kInRegisters> Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
-                            wait_clocks);
+template <typename Format, int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
+GridKernel backward() {
+  typedef BackwardShape<Format, float, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>));
 }
 
 // A chunk is 16 units, of 256 each warp has two going forward and six going backward; as halves,
 // 32 units.
 const GridKernel kForward[] = {
-    forward<SplitFormat, 16, 8, 2, 2>(1000), forward<SplitFormat, 16, 16, 2, 2>(1000),
-    forward<SplitFormat, 16, 8, 4, 4>(900),  forward<SplitFormat, 16, 16, 4, 4>(1200),
-    forward<SplitFormat, 16, 8, 6, 3>(1000), forward<SplitFormat, 16, 16, 6, 3>(1200),
-    forward<SplitFormat, 16, 8, 8, 3>(1000), forward<SplitFormat, 16, 16, 8, 3>(1200),
+    forward<SplitFormat, 16, 8, 2, 2, 2>(), forward<SplitFormat, 16, 16, 2, 2, 4>(),
+    forward<SplitFormat, 16, 8, 4, 4, 4>(), forward<SplitFormat, 16, 16, 4, 3, 8>(),
+    forward<SplitFormat, 16, 8, 6, 3, 6>(), forward<SplitFormat, 16, 16, 6, 2, 8>(),
+    forward<SplitFormat, 16, 8, 8, 2, 8>(), forward<SplitFormat, 16, 16, 8, 2, 8>(),
 };
 const GridKernel kForwardTf32[] = {
-    forward<ShortFloatFormat, 16, 8, 1, 1>(800),   forward<ShortFloatFormat, 16, 16, 1, 1>(800),
-    forward<ShortFloatFormat, 16, 8, 2, 2>(800),   forward<ShortFloatFormat, 32, 8, 2, 2>(1000),
-    forward<ShortFloatFormat, 32, 16, 2, 2>(1000), forward<ShortFloatFormat, 16, 8, 3, 3>(1000),
-    forward<ShortFloatFormat, 32, 8, 3, 2>(1000),  forward<ShortFloatFormat, 32, 16, 3, 2>(1000),
-    forward<ShortFloatFormat, 16, 8, 4, 4>(900),   forward<ShortFloatFormat, 32, 8, 4, 1>(1000),
+    forward<ShortFloatFormat, 16, 8, 1, 1, 1>(),  forward<ShortFloatFormat, 16, 16, 1, 1, 2>(),
+    forward<ShortFloatFormat, 16, 8, 2, 2, 2>(),  forward<ShortFloatFormat, 32, 8, 2, 2, 2>(),
+    forward<ShortFloatFormat, 32, 16, 2, 2, 4>(), forward<ShortFloatFormat, 16, 8, 3, 3, 3>(),
+    forward<ShortFloatFormat, 32, 8, 3, 2, 3>(),  forward<ShortFloatFormat, 16, 8, 4, 4, 4>(),
+    forward<ShortFloatFormat, 32, 8, 4, 2, 4>(),
 };
 const GridKernel kBackward[] = {
-    backward<SplitTf32Format, 8, 6, 6>(400), backward<SplitTf32Format, 16, 6, 6>(400),
-    backward<SplitTf32Format, 8, 12, 12>(0), backward<SplitTf32Format, 16, 12, 10>(0),
-    backward<SplitTf32Format, 8, 18, 10>(0), backward<SplitTf32Format, 32, 18, 6>(0),
-    backward<SplitTf32Format, 8, 24, 10>(0), backward<SplitTf32Format, 32, 24, 6>(0),
+    backward<SplitTf32Format, 16, 8, 6, 6, 6>(),   backward<SplitTf32Format, 16, 16, 6, 6, 6>(),
+    backward<SplitTf32Format, 16, 8, 12, 8, 12>(), backward<SplitTf32Format, 32, 8, 12, 3, 8>(),
+    backward<SplitTf32Format, 16, 8, 18, 7, 10>(), backward<SplitTf32Format, 16, 32, 18, 3, 6>(),
+    backward<SplitTf32Format, 16, 8, 24, 7, 10>(), backward<SplitTf32Format, 16, 32, 24, 6, 4>(),
 };
 const GridKernel kBackwardTf32[] = {
-    backward<Tf32Format, 8, 6, 6>(400),   backward<Tf32Format, 16, 6, 6>(400),
-    backward<Tf32Format, 8, 12, 12>(400), backward<Tf32Format, 16, 12, 12>(400),
-    backward<Tf32Format, 8, 18, 12>(0),   backward<Tf32Format, 32, 18, 10>(0),
-    backward<Tf32Format, 8, 24, 12>(0),   backward<Tf32Format, 32, 24, 10>(0),
+    backward<Tf32Format, 16, 8, 6, 6, 6>(),    backward<Tf32Format, 16, 16, 6, 6, 12>(),
+    backward<Tf32Format, 16, 8, 12, 12, 12>(), backward<Tf32Format, 32, 8, 12, 5, 12>(),
+    backward<Tf32Format, 16, 8, 18, 10, 12>(), backward<Tf32Format, 16, 32, 18, 8, 12>(),
+    backward<Tf32Format, 16, 8, 24, 10, 12>(), backward<Tf32Format, 16, 32, 24, 8, 12>(),
 };
 
 }  // namespace

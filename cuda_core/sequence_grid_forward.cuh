@@ -2,15 +2,15 @@
 #ifndef LLTM_SEQUENCE_GRID_FORWARD_CUH_
 #define LLTM_SEQUENCE_GRID_FORWARD_CUH_
 
-#include "fast_math.cuh"
 #include "sequence_grid.cuh"
 
 namespace lltm {
 namespace {
 
-// kChunks: of K, that a warp multiplies; the first kInRegisters of them stay in registers.
+// kChunks: of K, that a warp multiplies; the first kInRegisters of them stay in registers. kDepth:
+// pieces of h under way.
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_>
+          int kInRegisters_, int kDepth_>
 struct ForwardShape {
   typedef Format Numbers;
   typedef Storage S;
@@ -18,6 +18,7 @@ struct ForwardShape {
   static const int kRows = kRows_;
   static const int kChunks = kChunks_;
   static const int kInRegisters = kInRegisters_;
+  static const int kDepth = kDepth_;
   static const int kGates = 3;
   static const int kShared = kChunks - kInRegisters;
   static const int kPadded = kWarps * kChunks * 4 * Format::kRun;
@@ -50,7 +51,6 @@ class GridForward : GridBlock<Shape> {
   using Block::launch;
   using Block::memory;
   using Block::row;
-  using Block::rows;
   using Block::slice;
   using Block::state_of;
   using Block::steps;
@@ -65,12 +65,12 @@ class GridForward : GridBlock<Shape> {
     if (Numbers::kScaled) choose_scale();
     this->load_weights([&](int gate, int k, int unit) { return weights_run(gate, k, unit); });
     this->load_states(a.cell);
-    Position ahead = {0, 0};
+    Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_gates(i, ahead);
     __syncthreads();
 
     typename Block::Reader reader;
-    Position now = {0, 0};
+    Position now = this->start();
     for (int count = 0; now.step < steps; ++count) {
       const int parity = count & 1;
       this->multiply(reader, parity, now);
@@ -81,11 +81,14 @@ class GridForward : GridBlock<Shape> {
           store_pair(nan, nan, a.output + line * H + item.unit);
         });
       }
-      const long long start = clock64();
-      if (item.exists) compute(now, count, parity);
+      const Position done = now;
+      if (item.exists) compute(done, count, parity);
+      this->advance(now);
+      this->ask(reader, now, /*early=*/false);
+      // What nobody waits for, while the words come.
+      if (item.exists) keep(done);
       copy_gates(count + kCopiesAhead, ahead);
-      now.advance(launch.turns);
-      this->ask_late(reader, now, start);
+      this->fence(now);
     }
     this->store_states(a.cell);
   }
@@ -128,14 +131,14 @@ class GridForward : GridBlock<Shape> {
   __device__ __forceinline__ void copy_gates(int count, Position& p) {
     if (p.step < steps) {
       if (inside(p.turn)) {
-        const S* const from = a.gates + (rows[p.step] + row(p.turn)) * 3 * H + item.unit;
+        const S* const from = a.gates + (this->line(p)) * 3 * H + item.unit;
 #pragma unroll
         for (int gate = 0; gate < 3; ++gate) {
           copy_async<sizeof(Pair<S>)>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x],
                                       from + gate * H);
         }
       }
-      p.advance(launch.turns);
+      this->advance(p);
     }
     end_copies();
   }
@@ -150,21 +153,27 @@ class GridForward : GridBlock<Shape> {
           load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
       x[gate] = make_float2(given.x + sum.x * unscale, given.y + sum.y * unscale);
     }
-    float2& cell = state_of(p.turn);
-    CellState<float> first = {}, second = {};
     if (is_inside) {
-      first = GridMath<Numbers>::cell_forward(x[0].x, x[1].x, x[2].x, cell.x);
-      second = GridMath<Numbers>::cell_forward(x[0].y, x[1].y, x[2].y, cell.y);
+      float2& cell = state_of(p.turn);
+      first = cell_forward_by<typename Numbers::Math>(x[0].x, x[1].x, x[2].x, cell.x);
+      second = cell_forward_by<typename Numbers::Math>(x[0].y, x[1].y, x[2].y, cell.y);
       cell = make_float2(first.new_cell, second.new_cell);
+    } else {
+      first.new_h = second.new_h = 0.0f;
     }
-    const int place = place_of<Numbers::kRun, Shape::kRows>(item.unit, item.row);
-    if (this->is_sent(p.step))
-      send(group(p.step, p.turn) + place, Numbers(), first.new_h, second.new_h);
-    if (this->removes(p.step)) {
-      remove(group(p.step + kRemovedAhead, p.turn) + place);
+    if (this->is_sent(p.step)) {
+      send(group(p.step, p.turn) + place(), Numbers(), first.new_h, second.new_h);
     }
-    if (!is_inside) return;
-    const int64_t line = rows[p.step] + row(p.turn);
+  }
+
+  __device__ __forceinline__ int place() const {
+    return place_of<Numbers::kRun, Shape::kRows>(item.unit, item.row);
+  }
+
+  __device__ __forceinline__ void keep(Position p) {
+    if (this->removes(p.step)) remove(group(p.step + kRemovedAhead, p.turn) + place());
+    if (!inside(p.turn)) return;
+    const int64_t line = this->line(p);
     store_pair(first.new_h, second.new_h, a.output + line * H + item.unit);
     if (!a.new_cell) return;
     store_pair(first.new_cell, second.new_cell, a.new_cell + line * H + item.unit);
@@ -196,6 +205,7 @@ class GridForward : GridBlock<Shape> {
 
   const SequenceForward<S>& a;
   float scale, unscale;
+  CellState<float> first, second;  // of the item's units
 };
 
 template <typename Shape>

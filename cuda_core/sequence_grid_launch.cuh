@@ -20,17 +20,15 @@ const long long kPatience = 2000000000LL;
 struct GridKernel {
   const void* kernel;
   size_t (*memory_bytes)(int turns);
-  int padded;       // units
-  int units;        // of a block
-  int rows;         // of a group
-  int bytes;        // exchanged, of a unit of a row
-  int wait_clocks;  // where every block has one group of rows: measured on an H100
+  int padded;  // units
+  int units;   // of a block
+  int rows;    // of a group
+  int bytes;   // exchanged, of a unit of a row
 };
 
 template <typename Shape>
-GridKernel grid_kernel(const void* kernel, int wait_clocks) {
-  return {kernel,       &Shape::memory_bytes, Shape::kPadded, Shape::kUnits,
-          Shape::kRows, Shape::kBytes,        wait_clocks};
+GridKernel grid_kernel(const void* kernel) {
+  return {kernel, &Shape::memory_bytes, Shape::kPadded, Shape::kUnits, Shape::kRows, Shape::kBytes};
 }
 
 struct GridChoice {
@@ -71,7 +69,6 @@ GridChoice choose(const GridKernel (&table)[kCount], const SequenceShape& s) {
     best.launch.slices = slices;
     best.launch.turns = static_cast<int>(turns);
     best.launch.blocks = slices * static_cast<int>((groups + turns - 1) / turns);
-    best.launch.wait_clocks = turns == 1 ? kernel.wait_clocks : 0;
     best.launch.slot_bytes = static_cast<int64_t>(best.launch.blocks / slices) * turns *
                              kernel.rows * kernel.padded * kernel.bytes;
     best.ring_bytes = kSlots * best.launch.slot_bytes;

@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
+#include "fast_math.cuh"
 #include "lltm_types.h"
 
 namespace lltm {
@@ -76,6 +77,7 @@ struct SixteenBits {
 };
 
 struct Bfloat16Format : SixteenBits<Bfloat16Format> {
+  typedef FastMath Math;
   static const bool kScaled = false;
   __device__ static __forceinline__ uint32_t pair(float low, float high) {
     lltm_bfloat16 a, b;
@@ -90,6 +92,7 @@ struct Bfloat16Format : SixteenBits<Bfloat16Format> {
 };
 
 struct HalfFormat : SixteenBits<HalfFormat> {
+  typedef FastMath Math;
   static const bool kScaled = false;
   __device__ static __forceinline__ uint32_t pair(float low, float high) {
     return pack_halves(low, high);
@@ -110,6 +113,7 @@ struct ShortFloatFormat : HalfFormat {
 // truncates where it adds to its accumulator: every product of high parts starts at zero and is
 // added to the sum in float.
 struct SplitFormat {
+  typedef CloseMath Math;
   static const bool kScaled = true;
   static const int kRun = 4;
   static const int kWordsOfPair = 2;
@@ -167,6 +171,7 @@ struct Tf32Run {
 };
 
 struct Tf32Format : Tf32Run<Tf32Format> {
+  typedef FastMath Math;
   __device__ static __forceinline__ void step(Sums& sums, const uint32_t* a, uint32_t b0,
                                               uint32_t b1) {
     uint32_t rounded[4];
@@ -179,6 +184,7 @@ struct Tf32Format : Tf32Run<Tf32Format> {
 
 // float by two TF32 values, three products.
 struct SplitTf32Format : Tf32Run<SplitTf32Format> {
+  typedef CloseMath Math;
   __device__ static __forceinline__ void step(Sums& sums, const uint32_t* a, uint32_t b0,
                                               uint32_t b1) {
     uint32_t main[4], rest[4];
