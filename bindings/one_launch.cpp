@@ -16,6 +16,12 @@ volatile int32_t* failure_number() {
   return number;
 }
 
+// Clocks that a block waits for another one. A debugger that halts some of them needs more.
+int64_t patience() {
+  const char* const value = std::getenv("LLTM_SEQUENCE_PATIENCE");
+  return value ? std::strtoll(value, nullptr, 10) : 0;
+}
+
 bool allows_tf32(const at::Tensor& like) {
   return like.scalar_type() == at::kFloat && at::globalContext().allowTF32CuBLAS();
 }
@@ -56,7 +62,8 @@ Exchange::Exchange(const lltm_sequence_plan& plan, const at::Tensor& like)
     : wanted_(plan.path == LLTM_SEQUENCE_GRID) {
   if (!wanted_) return;
   workspace_ = at::empty({plan.workspace}, like.options().dtype(at::kByte));
-  options_ = {allows_tf32(like), workspace_.data_ptr(), const_cast<int32_t*>(failure_number()), 0};
+  options_ = {allows_tf32(like), workspace_.data_ptr(), const_cast<int32_t*>(failure_number()),
+              patience()};
 }
 
 void check_earlier_launches() {

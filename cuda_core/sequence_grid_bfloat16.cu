@@ -10,14 +10,15 @@ template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
 GridKernel forward() {
   typedef ForwardShape<Bfloat16Format, lltm_bfloat16, kUnits, kRows, kChunks, kInRegisters, kDepth>
       Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>));
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>), 8);
 }
 
 template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
-GridKernel backward() {
+GridKernel backward(int most_turns = 8) {
   typedef BackwardShape<Bfloat16Format, lltm_bfloat16, kUnits, kRows, kChunks, kInRegisters, kDepth>
       Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>));
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
+                            most_turns);
 }
 
 // A chunk is 32 units going forward, of 256 each warp has one; and three going backward.

@@ -9,13 +9,14 @@ namespace {
 template <typename Format, int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
 GridKernel forward() {
   typedef ForwardShape<Format, float, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>));
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>), 8);
 }
 
 template <typename Format, int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
-GridKernel backward() {
+GridKernel backward(int most_turns = 8) {
   typedef BackwardShape<Format, float, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>));
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
+                            most_turns);
 }
 
 // A chunk is 16 units, of 256 each warp has two going forward and six going backward; as halves,
@@ -43,7 +44,7 @@ const GridKernel kBackwardTf32[] = {
     backward<Tf32Format, 16, 8, 6, 6, 6>(),    backward<Tf32Format, 16, 16, 6, 6, 12>(),
     backward<Tf32Format, 16, 8, 12, 12, 12>(), backward<Tf32Format, 32, 8, 12, 5, 12>(),
     backward<Tf32Format, 16, 8, 18, 10, 12>(), backward<Tf32Format, 16, 32, 18, 8, 12>(),
-    backward<Tf32Format, 16, 8, 24, 10, 12>(), backward<Tf32Format, 16, 32, 24, 8, 12>(),
+    backward<Tf32Format, 16, 8, 24, 10, 12>(), backward<Tf32Format, 16, 32, 24, 8, 12>(2),
 };
 
 }  // namespace

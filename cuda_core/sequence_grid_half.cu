@@ -9,13 +9,14 @@ namespace {
 template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
 GridKernel forward() {
   typedef ForwardShape<HalfFormat, lltm_half, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>));
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>), 8);
 }
 
 template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
-GridKernel backward() {
+GridKernel backward(int most_turns = 8) {
   typedef BackwardShape<HalfFormat, lltm_half, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>));
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
+                            most_turns);
 }
 
 // A chunk is 32 units going forward, of 256 each warp has one; and three going backward.

@@ -10,8 +10,6 @@
 namespace lltm {
 namespace {
 
-// More groups of rows a block than that are as fast step by step.
-const int kMostTurns = 32;
 // Fewer steps do not pay for reading the weights in.
 const int64_t kFewestSteps = 4;
 // About a second: a step takes microseconds.
@@ -20,15 +18,17 @@ const long long kPatience = 2000000000LL;
 struct GridKernel {
   const void* kernel;
   size_t (*memory_bytes)(int turns);
-  int padded;  // units
-  int units;   // of a block
-  int rows;    // of a group
-  int bytes;   // exchanged, of a unit of a row
+  int padded;      // units
+  int units;       // of a block
+  int rows;        // of a group
+  int bytes;       // exchanged, of a unit of a row
+  int most_turns;  // with more, steps one by one are as fast
 };
 
 template <typename Shape>
-GridKernel grid_kernel(const void* kernel) {
-  return {kernel, &Shape::memory_bytes, Shape::kPadded, Shape::kUnits, Shape::kRows, Shape::kBytes};
+GridKernel grid_kernel(const void* kernel, int most_turns) {
+  return {kernel,       &Shape::memory_bytes, Shape::kPadded, Shape::kUnits,
+          Shape::kRows, Shape::kBytes,        most_turns};
 }
 
 struct GridChoice {
@@ -63,7 +63,8 @@ GridChoice choose(const GridKernel (&table)[kCount], const SequenceShape& s) {
     if (most == 0) continue;
     const int64_t groups = (s.batch_size + kernel.rows - 1) / kernel.rows;
     const int64_t turns = (groups + most - 1) / most;
-    if (turns > kMostTurns || kernel.memory_bytes(static_cast<int>(turns)) > memory) continue;
+    if (turns > kernel.most_turns || kernel.memory_bytes(static_cast<int>(turns)) > memory)
+      continue;
     if (best.kernel && turns >= best.launch.turns) continue;
     best.kernel = &kernel;
     best.launch.slices = slices;

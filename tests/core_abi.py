@@ -26,7 +26,26 @@ TOLERANCES = {
 }
 
 
+class Plan(ctypes.Structure):
+    _fields_ = (
+        ("path", ctypes.c_int32),
+        ("blocks", ctypes.c_int32),
+        ("workspace", ctypes.c_int64),
+    )
+
+
+class Options(ctypes.Structure):
+    _fields_ = (
+        ("tf32", ctypes.c_int32),
+        ("workspace", ctypes.c_void_p),
+        ("failure", ctypes.c_void_p),
+        ("patience", ctypes.c_int64),
+    )
+
+
 def argument(value):
+    if isinstance(value, ctypes.Structure):
+        return ctypes.byref(value)
     if isinstance(value, int):
         return ctypes.c_int64(value)
     return ctypes.c_void_p(None if value is None else value.data_ptr())
@@ -42,7 +61,7 @@ def core(operation, dtype, device="cuda"):
 
     def call(*arguments):
         """Sizes and flags are ints, arrays tensors or None; the stream is added."""
-        if operation == "sequence_fits":
+        if operation == "sequence_plan":
             return function(*map(argument, arguments))
         stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else None
         return function(*map(argument, arguments), ctypes.c_void_p(stream))

@@ -1,0 +1,145 @@
+"""Sequences that one launch spreads over the GPU, as PyTorch sees them; else every other path."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from conftest import TARGETS, require_device
+from helpers import all_equal, exact
+from sequence_helpers import (
+    INPUTS,
+    LOSSES,
+    assert_same_sequences,
+    check_sequence,
+    draw_sequence,
+    evaluate,
+)
+
+from lltm_decoupled import lltm_sequence, reference
+
+NAME = "LLTM_SEQUENCE_PATH"
+# steps, batch_size, input_features, state_size
+SIZES = [(5, 3, 4, 130), (33, 20, 8, 200), (6, 70, 3, 256), (5, 9, 4, 257), (4, 16, 5, 600)]
+
+
+@pytest.fixture(params=[t for t in TARGETS if t.device != "cpu"], ids=str)
+def gpu_target(request):
+    require_device(request.param.device)
+    return request.param
+
+
+def spreads(target):
+    is_hopper = torch.cuda.get_device_capability(target.device)[0] == 9
+    return is_hopper and target.dtype != torch.float64
+
+
+@pytest.mark.parametrize("options", [{}, {"reverse": True}, {"recompute": True}], ids=str)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_values_and_gradients(gpu_target, sizes, options):
+    check_sequence(gpu_target, draw_sequence(gpu_target, *sizes), **options)
+
+
+@pytest.mark.parametrize("loss", ["last output", "h_n", "c_n"])
+def test_partial_losses(gpu_target, loss):
+    check_sequence(gpu_target, draw_sequence(gpu_target, 5, 6, 4, 256), loss)
+
+
+@pytest.mark.parametrize("wanted", range(5))
+def test_one_gradient_alone(gpu_target, wanted):
+    inputs = draw_sequence(gpu_target, 5, 6, 4, 256)
+    every = evaluate(lltm_sequence, inputs)
+    alone = [t.clone().requires_grad_(i == wanted) for i, t in enumerate(inputs)]
+    gradient = torch.autograd.grad(LOSSES["all"](lltm_sequence(*alone)), alone[wanted])
+    assert all_equal(gradient, [every["d_" + INPUTS[wanted]]])
+
+
+def test_wishes(gpu_target, monkeypatch):
+    inputs = draw_sequence(gpu_target, 5, 6, 4, 256)
+    monkeypatch.setenv(NAME, "loop")
+    looped = evaluate(lltm_sequence, inputs)
+    monkeypatch.setenv(NAME, "fast")
+    with pytest.raises(RuntimeError, match="LLTM_SEQUENCE_PATH must be loop or persistent, got"):
+        lltm_sequence(*inputs)
+    monkeypatch.setenv(NAME, "persistent")
+    if not spreads(gpu_target):
+        with pytest.raises(RuntimeError, match="5 steps of batch size 6 and state size 256"):
+            lltm_sequence(*inputs)
+        return
+    expected = evaluate(reference.lltm_sequence, exact(inputs))
+    assert_same_sequences(evaluate(lltm_sequence, inputs), expected, gpu_target)
+    assert_same_sequences(looped, expected, gpu_target)
+    with pytest.raises(RuntimeError, match="packed data or zoneout"):
+        keep = torch.zeros(5, 6, 256, dtype=torch.bool, device=gpu_target.device)
+        lltm_sequence(*inputs, zoneout_h=keep)
+
+
+def test_a_failure_is_raised_by_the_next_call(gpu_target, monkeypatch):
+    if not spreads(gpu_target):
+        pytest.skip("no kernel of this GPU waits")
+    inputs = draw_sequence(gpu_target, 40, 16, 4, 512)
+    monkeypatch.setenv("LLTM_SEQUENCE_PATIENCE", "1")
+    output = lltm_sequence(*inputs)[0]
+    torch.cuda.synchronize(gpu_target.device)
+    assert output[-1].isnan().all()
+    monkeypatch.delenv("LLTM_SEQUENCE_PATIENCE")
+    with pytest.raises(RuntimeError, match="an earlier sequence did not come to its end"):
+        lltm_sequence(*inputs)
+    assert torch.isfinite(lltm_sequence(*inputs)[0]).all()  # the context lives
+
+
+@pytest.mark.parametrize("tf32", [False, True])
+def test_it_is_deterministic(gpu_target, tf32):
+    """And slots of the exchange that are used again never show an old step."""
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    inputs = draw_sequence(gpu_target, 150, 40, 4, 384)
+    first = evaluate(lltm_sequence, inputs).values()
+    for _ in range(20):
+        assert all_equal(evaluate(lltm_sequence, inputs).values(), first)
+
+
+def test_two_streams_at_once(gpu_target):
+    jobs = [draw_sequence(gpu_target, 60, rows, 4, size) for rows, size in ((16, 512), (64, 256))]
+    expected = [[t.clone() for t in lltm_sequence(*job)] for job in jobs]
+    torch.cuda.synchronize(gpu_target.device)
+    streams = [torch.cuda.Stream(gpu_target.device) for _ in jobs]
+    for _ in range(10):
+        results = []
+        for job, stream in zip(jobs, streams):
+            with torch.cuda.stream(stream):
+                results.append(lltm_sequence(*job))
+        torch.cuda.synchronize(gpu_target.device)
+        for result, value in zip(results, expected):
+            assert all_equal(result, value)
+
+
+def test_in_a_graph(gpu_target):
+    with torch.cuda.device(gpu_target.device):
+        inputs = draw_sequence(gpu_target, 20, 16, 4, 512)
+        expected = [t.clone() for t in lltm_sequence(*inputs)]
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            results = lltm_sequence(*inputs)
+        for _ in range(3):
+            for result in results:
+                result.zero_()
+            graph.replay()
+        torch.cuda.synchronize()
+        assert all_equal(results, expected)
+
+
+PROGRAM = """
+import torch
+from lltm_decoupled import LLTMSequence
+layer = LLTMSequence(64, 512).cuda()
+x = torch.randn(100, 16, 64, device="cuda")
+first = layer(x)[0]
+for _ in range(100):
+    assert torch.equal(layer(x)[0], first)
+"""
+
+
+def test_beside_another_process():
+    require_device("cuda:0")
+    others = [subprocess.Popen([sys.executable, "-c", PROGRAM]) for _ in range(2)]
+    assert [other.wait(timeout=120) for other in others] == [0, 0]
