@@ -1,10 +1,11 @@
 """Times a whole sequence against torch.nn.LSTM and a Python loop over the plain cell.
 
-    python benchmarks/sequence.py [--device cuda] [--dtype float32] [--steps 256] [--json FILE]
+    python benchmarks/sequence.py [--device cuda] [--dtype float32] [--steps 512] [--json FILE]
 
 A time is that of one call, from Python, with a synchronisation after it; the figure is the median,
-divided by the steps. The contenders take turns. TF32 is off. nn.LSTM has four gates to LLTM's
-three: "per gate" counts that out. `--graph` captures our passes in a CUDA graph besides.
+divided by the steps. The contenders take turns. TF32 is off, but with `--tf32`. nn.LSTM has four
+gates to LLTM's three: "per gate" counts that out. `--graph` captures our passes in a CUDA graph
+besides.
 """
 
 import argparse
@@ -24,7 +25,10 @@ GPU_SIZES = (  # of as many steps as are asked for
     (64, 256, 256),
     (16, 512, 512),
     (64, 512, 512),
+    (16, 768, 768),
+    (16, 1024, 1024),
     (64, 1024, 1024),
+    (256, 1024, 1024),
 )
 
 
@@ -100,21 +104,24 @@ def main():
     parser.add_argument(
         "--size", type=int, nargs=4, action="append", metavar=("T", "B", "I", "H"), dest="sizes"
     )
-    parser.add_argument("--steps", type=int, default=256, help="of the sizes for a GPU")
+    parser.add_argument("--steps", type=int, default=512, help="of the sizes for a GPU")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--calls", type=int, default=4, help="of a contender in a turn")
     parser.add_argument("--no-loop", action="store_true", help="without the slow Python loop")
     parser.add_argument("--graph", action="store_true")
+    parser.add_argument("--tf32", action="store_true", help="in float32 products, for all")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     options.dtype = getattr(torch, options.dtype)
     torch.set_num_threads(options.threads)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
 
     on_gpu = options.device == "cuda"
     machine = torch.cuda.get_device_name() if on_gpu else f"CPU, {options.threads} thread(s)"
-    print(f"{machine}, torch {torch.__version__}, {options.dtype}; T, B, I, H; us per step")
+    print(
+        f"{machine}, torch {torch.__version__}, {options.dtype}{', TF32' * options.tf32}; T, B, I, H; us per step"
+    )
     rows = []
     sizes = [(options.steps, *size) for size in GPU_SIZES] if on_gpu else CPU_SIZES
     for size in map(tuple, options.sizes or sizes):

@@ -37,6 +37,8 @@ struct SequenceOutputs {
 // With recompute, and where nothing is kept, the products with the input are those of so many steps
 // at a time.
 const int64_t kStepsPerChunk = 32;
+// Where nothing is kept on a GPU: a launch first reads all its weights.
+const int64_t kStepsPerLaunch = 128;
 
 enum class Keep { kNothing, kForBackward };
 
@@ -55,7 +57,7 @@ CellGradients run_sequence_backward(const SequenceGradients& grads,
                                     const at::Tensor& activations, const at::Tensor& cells,
                                     GradientMask mask);
 
-// The operators' functions; their schemas are in library.cpp.
+// The operators' functions; their schemas are in module.cpp.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence(
     const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
     const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,

@@ -1,6 +1,6 @@
 // The C ABI of sequences in one launch.
 #include "lltm.h"
-#include "sequence_paths.h"
+#include "sequence_paths.cuh"
 
 namespace lltm {
 

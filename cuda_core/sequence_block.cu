@@ -4,7 +4,7 @@
 #include "lltm.h"
 #include "sequence_block_backward.cuh"
 #include "sequence_block_forward.cuh"
-#include "sequence_paths.h"
+#include "sequence_paths.cuh"
 
 namespace lltm {
 namespace {

@@ -5,7 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "sequence_grid.cuh"
-#include "sequence_paths.h"
+#include "sequence_paths.cuh"
 
 namespace lltm {
 namespace {

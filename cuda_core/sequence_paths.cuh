@@ -1,6 +1,6 @@
 // The two kinds of kernels that take all steps of a sequence in one launch.
-#ifndef LLTM_SEQUENCE_PATHS_H_
-#define LLTM_SEQUENCE_PATHS_H_
+#ifndef LLTM_SEQUENCE_PATHS_CUH_
+#define LLTM_SEQUENCE_PATHS_CUH_
 
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -28,4 +28,4 @@ int32_t launch_grid(const Arguments<S>& a, const lltm_sequence_options& options,
 
 }  // namespace lltm
 
-#endif  // LLTM_SEQUENCE_PATHS_H_
+#endif  // LLTM_SEQUENCE_PATHS_CUH_
