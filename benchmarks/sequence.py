@@ -119,9 +119,8 @@ def main():
 
     on_gpu = options.device == "cuda"
     machine = torch.cuda.get_device_name() if on_gpu else f"CPU, {options.threads} thread(s)"
-    print(
-        f"{machine}, torch {torch.__version__}, {options.dtype}{', TF32' * options.tf32}; T, B, I, H; us per step"
-    )
+    dtype = f"{options.dtype} as TF32" if options.tf32 else options.dtype
+    print(f"{machine}, torch {torch.__version__}, {dtype}; T, B, I, H; us per step")
     rows = []
     sizes = [(options.steps, *size) for size in GPU_SIZES] if on_gpu else CPU_SIZES
     for size in map(tuple, options.sizes or sizes):
