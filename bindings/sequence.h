@@ -37,8 +37,6 @@ struct SequenceOutputs {
 // With recompute, and where nothing is kept, the products with the input are those of so many steps
 // at a time.
 const int64_t kStepsPerChunk = 32;
-// Where nothing is kept on a GPU: a launch first reads all its weights.
-const int64_t kStepsPerLaunch = 128;
 
 enum class Keep { kNothing, kForBackward };
 

@@ -35,8 +35,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   at::Tensor state_h;
   if (!schedule.is_uniform()) state_h = at::empty({B, H}, options).copy_(h0);
 
-  int64_t chunk = keeps_steps ? (std::max)(T, int64_t(1)) : kStepsPerChunk;
-  if (keep == Keep::kNothing && a.input.is_cuda()) chunk = kStepsPerLaunch;
+  const int64_t chunk = keeps_steps ? (std::max)(T, int64_t(1)) : kStepsPerChunk;
   const int64_t chunks = (T + chunk - 1) / chunk;
   const SequenceProducts products(a, sizes, (std::min)(T, chunk), Pass::kForward);
   const Exchange exchange(products.plan(), a.input);

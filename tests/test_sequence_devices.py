@@ -176,8 +176,8 @@ def test_memory_without_a_gradient(cuda_target):
         lltm_sequence(*inputs)  # cuBLAS takes its workspace
         used = peak(cuda_target.device, lambda: lltm_sequence(*inputs))
     step = 16 * 64 * inputs[0].element_size()
-    # gates of 128 steps, states in float32, and blocks of up to 2 MiB of the allocator
-    assert used <= (steps + 128 * 3 + 20) * step + 2 * 2**21
+    # gates of a chunk of 32 steps, states in float32, and blocks of up to 2 MiB of the allocator
+    assert used <= (steps + 32 * 3 + 20) * step + 2 * 2**21
 
 
 def test_memory_with_recomputation(cuda_target):
