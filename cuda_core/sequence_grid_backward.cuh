@@ -2,17 +2,11 @@
 #ifndef LLTM_SEQUENCE_GRID_BACKWARD_CUH_
 #define LLTM_SEQUENCE_GRID_BACKWARD_CUH_
 
+#include "sequence_gradient.cuh"
 #include "sequence_grid.cuh"
 
 namespace lltm {
 namespace {
-
-// What a step needs of its saved values, for one unit: nothing here depends on d_h.
-struct Coefficients {
-  float grad_output;
-  float d_cell_of_h;  // and so on: the derivative of the cell with respect to h
-  float d_output_of_h, d_input_of_cell, d_candidate_of_cell;
-};
 
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
           int kInRegisters_, int kDepth_>
@@ -137,19 +131,6 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ float2 saved(int count, int what) const {
     return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][threadIdx.x]);
   }
-  __device__ __forceinline__ Coefficients coefficients(float input_gate, float output_gate,
-                                                       float candidate_cell, float new_cell,
-                                                       float grad_output) const {
-    const float tanh_cell = Numbers::Math::tanh(new_cell);
-    const float slope = candidate_cell > 0.0f ? 1.0f : candidate_cell + 1.0f;
-    Coefficients c;
-    c.grad_output = grad_output;
-    c.d_cell_of_h = output_gate * (1.0f - tanh_cell * tanh_cell);
-    c.d_output_of_h = tanh_cell * (1.0f - output_gate) * output_gate;
-    c.d_input_of_cell = candidate_cell * (1.0f - input_gate) * input_gate;
-    c.d_candidate_of_cell = input_gate * slope;
-    return c;
-  }
   // The coefficients of the next position, while other blocks still compute.
   __device__ __forceinline__ void prepare(int count, int turn) {
     wait_for_copies<kCopiesAhead - 1>();
@@ -159,18 +140,10 @@ class GridBackward : GridBlock<Shape> {
     const float2 candidate = saved(count, Shape::kCandidate);
     const float2 cell = saved(count, Shape::kCell);
     const float2 grad = a.grad_output ? saved(count, Shape::kGrad) : make_float2(0, 0);
-    first = coefficients(input_gate.x, output_gate.x, candidate.x, cell.x, grad.x);
-    second = coefficients(input_gate.y, output_gate.y, candidate.y, cell.y, grad.y);
-  }
-
-  // -> d_gates of one unit; d_cell goes on to the step before.
-  __device__ __forceinline__ static void differentiate(const Coefficients& c, bool flows, float d_h,
-                                                       float& d_cell, float* d_gates) {
-    const float grad_h = d_h + c.grad_output;
-    if (flows) d_cell += grad_h * c.d_cell_of_h;
-    d_gates[0] = d_cell * c.d_input_of_cell;
-    d_gates[1] = flows ? grad_h * c.d_output_of_h : 0.0f;
-    d_gates[2] = d_cell * c.d_candidate_of_cell;
+    first = coefficients<typename Numbers::Math>(input_gate.x, output_gate.x, candidate.x, cell.x,
+                                                 grad.x);
+    second = coefficients<typename Numbers::Math>(input_gate.y, output_gate.y, candidate.y, cell.y,
+                                                  grad.y);
   }
 
   __device__ __forceinline__ void compute(Position p, int parity) {

@@ -4,7 +4,8 @@
 
 #include <cuda_runtime.h>
 
-#include "sequence_grid.cuh"
+#include "sequence_grid_backward.cuh"
+#include "sequence_grid_forward.cuh"
 #include "sequence_paths.cuh"
 
 namespace lltm {
@@ -31,6 +32,32 @@ GridKernel grid_kernel(const void* kernel, int most_turns) {
           Shape::kRows, Shape::kBytes,        most_turns};
 }
 
+template <typename Format, typename S, int kUnits, int kRows, int kChunks, int kInRegisters,
+          int kDepth>
+GridKernel forward_kernel_of(int most_turns = 8) {
+  typedef ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>), most_turns);
+}
+
+template <typename Format, typename S, int kUnits, int kRows, int kChunks, int kInRegisters,
+          int kDepth>
+GridKernel backward_kernel_of(int most_turns = 8) {
+  typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
+  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
+                            most_turns);
+}
+
+// For one type, pass and accuracy.
+struct GridTable {
+  const GridKernel* kernels;
+  size_t count;
+};
+
+template <size_t kCount>
+GridTable table_of(const GridKernel (&kernels)[kCount]) {
+  return {kernels, kCount};
+}
+
 struct GridChoice {
   const GridKernel* kernel;  // null: none fits
   GridLaunch launch;         // without its pointers
@@ -43,8 +70,7 @@ inline int device_attribute(cudaDeviceAttr attribute, int device) {
 }
 
 // Of the least padding the one with the fewest turns, or the first of these in the table.
-template <size_t kCount>
-GridChoice choose(const GridKernel (&table)[kCount], const SequenceShape& s) {
+inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
   GridChoice best = {};
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess || is_empty(s)) return best;
@@ -55,7 +81,8 @@ GridChoice choose(const GridKernel (&table)[kCount], const SequenceShape& s) {
   const int processors = device_attribute(cudaDevAttrMultiProcessorCount, device);
   const size_t memory =
       static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  for (const GridKernel& kernel : table) {
+  for (size_t i = 0; i < table.count; ++i) {
+    const GridKernel& kernel = table.kernels[i];
     if (s.state_size > kernel.padded) continue;
     if (best.kernel && kernel.padded > best.kernel->padded) break;
     const int slices = kernel.padded / kernel.units;
@@ -77,15 +104,15 @@ GridChoice choose(const GridKernel (&table)[kCount], const SequenceShape& s) {
   return best;
 }
 
-template <typename Arguments, size_t kCount>
-GridPlan plan_with(const GridKernel (&table)[kCount], const Arguments& a) {
+template <typename Arguments>
+GridPlan plan_with(const GridTable& table, const Arguments& a) {
   const GridChoice choice = choose(table, a.shape);
   if (!choice.kernel || a.shape.steps < kFewestSteps) return {0, 0};
   return {choice.launch.blocks, choice.ring_bytes};
 }
 
-template <typename Arguments, size_t kCount>
-int32_t launch_with(const GridKernel (&table)[kCount], const Arguments& a,
+template <typename Arguments>
+int32_t launch_with(const GridTable& table, const Arguments& a,
                     const lltm_sequence_options& options, cudaStream_t stream) {
   GridChoice choice = choose(table, a.shape);
   if (!choice.kernel) return -3;
@@ -111,5 +138,29 @@ int32_t launch_with(const GridKernel (&table)[kCount], const Arguments& a,
 
 }  // namespace
 }  // namespace lltm
+
+// The functions of sequence_paths.cuh for one type, by forward_table(tf32) and
+// backward_table(tf32).
+#define LLTM_DEFINE_GRID(type)                                                               \
+  namespace lltm {                                                                           \
+  template <>                                                                                \
+  GridPlan plan_grid(const SequenceForward<type>& a, bool tf32) {                            \
+    return plan_with(forward_table(tf32), a);                                                \
+  }                                                                                          \
+  template <>                                                                                \
+  GridPlan plan_grid(const SequenceBackward<type>& a, bool tf32) {                           \
+    return plan_with(backward_table(tf32), a);                                               \
+  }                                                                                          \
+  template <>                                                                                \
+  int32_t launch_grid(const SequenceForward<type>& a, const lltm_sequence_options& options,  \
+                      cudaStream_t stream) {                                                 \
+    return launch_with(forward_table(options.tf32 != 0), a, options, stream);                \
+  }                                                                                          \
+  template <>                                                                                \
+  int32_t launch_grid(const SequenceBackward<type>& a, const lltm_sequence_options& options, \
+                      cudaStream_t stream) {                                                 \
+    return launch_with(backward_table(options.tf32 != 0), a, options, stream);               \
+  }                                                                                          \
+  }  // namespace lltm
 
 #endif  // LLTM_SEQUENCE_GRID_LAUNCH_CUH_

@@ -1,0 +1,144 @@
+// What a block of sequence_grid.cuh is made of.
+#ifndef LLTM_SEQUENCE_GRID_PARTS_CUH_
+#define LLTM_SEQUENCE_GRID_PARTS_CUH_
+
+#include <cuda_runtime.h>
+
+#include "lltm_sequence.h"
+#include "sequence_block.cuh"
+#include "sequence_exchange.cuh"
+#include "tensor_core.cuh"
+
+namespace lltm {
+namespace {
+
+const int kWarps = 8;
+const int kGridThreads = 32 * kWarps;
+// Steps that a step's arrays are copied to shared memory ahead.
+const int kCopiesAhead = 3;
+
+// The launch, beside the arguments of the sequence. A block has one of `slices` slices of the units
+// and `turns` groups of rows, which take turns in every step.
+struct GridLaunch {
+  int slices;
+  int turns;
+  int blocks;
+  long long patience;
+  char* ring;
+  int64_t slot_bytes;
+  int32_t* failure;
+};
+
+// Which units and rows an item has.
+template <int kUnits, int kRows>
+struct Item {
+  static const int kCount = kUnits / 2 * kRows;
+  static_assert(kCount <= kGridThreads, "a thread has at most one item");
+
+  int pair;      // of units of the block
+  int row_pair;  // of rows of the group
+  int row;       // of the group
+  int unit;      // of the state, even
+  bool exists;   // for this thread
+  bool has_unit;
+
+  __device__ __forceinline__ Item(int slice, int H)
+      : pair((threadIdx.x >> 1) % (kUnits / 2)),
+        row_pair((threadIdx.x >> 1) / (kUnits / 2)),
+        row(2 * row_pair + (threadIdx.x & 1)),
+        unit(slice * kUnits + 2 * pair),
+        exists(threadIdx.x < kCount),
+        has_unit(exists && unit < H) {}
+};
+
+// The partial sums of kGates products: of each a pair of units and a pair of rows in 16 bytes. The
+// stride keeps both the writing and the reading free of bank conflicts.
+template <int kUnits, int kRows, int kGates>
+struct PartialSums {
+  static const int kStride = kUnits / 2 + 2;
+  static const int kOfWarp = kGates * kRows / 2 * kStride;
+
+  float4 blocks[2][kWarps * kOfWarp];
+
+  // Lane 4g + q has unit pair g and row pair q of a tile of 16 units and eight rows.
+  __device__ __forceinline__ void put(int parity, int gate, int unit_tile, int row_tile,
+                                      float4 block) {
+    const int lane = threadIdx.x & 31;
+    blocks[parity][(threadIdx.x >> 5) * kOfWarp +
+                   (gate * (kRows / 2) + row_tile * 4 + (lane & 3)) * kStride + unit_tile * 8 +
+                   (lane >> 2)] = block;
+  }
+  __device__ __forceinline__ float2 sum(int parity, int gate,
+                                        const Item<kUnits, kRows>& item) const {
+    const float4* const block =
+        blocks[parity] + (gate * (kRows / 2) + item.row_pair) * kStride + item.pair;
+    float2 even = make_float2(0, 0);
+    float2 odd = make_float2(0, 0);
+#pragma unroll
+    for (int warp = 0; warp < kWarps; warp += 2) {
+      const float2 a = reinterpret_cast<const float2*>(block + warp * kOfWarp)[item.row & 1];
+      const float2 b = reinterpret_cast<const float2*>(block + (warp + 1) * kOfWarp)[item.row & 1];
+      even.x += a.x;
+      even.y += a.y;
+      odd.x += b.x;
+      odd.y += b.y;
+    }
+    return make_float2(even.x + odd.x, even.y + odd.y);
+  }
+};
+
+// Where a pair of values lies in the exchange of one group: in the runs of its chunk of K. A piece
+// is what a warp reads at once, 512 bytes: of eight rows four runs each.
+template <int kRun, int kRows>
+__device__ __forceinline__ int place_of(int k, int row) {
+  const int chunk = k / (4 * kRun);
+  const int run = k % (4 * kRun) / kRun;
+  return (chunk * (kRows / 8) + row / 8) * 512 + (row % 8 * 4 + run) * 16 + k % kRun * (16 / kRun);
+}
+
+// Pairs of neighbouring values in memory, aligned to the pair.
+template <typename S>
+struct Pair {
+  S first, second;
+};
+template <typename S>
+__device__ __forceinline__ float2 load_pair(const void* p) {
+  static_assert(sizeof(S) == 2, "a float pair has an overload");
+  const uint32_t word = *static_cast<const uint32_t*>(p);
+  S first, second;
+  first.bits = static_cast<uint16_t>(word);
+  second.bits = static_cast<uint16_t>(word >> 16);
+  return make_float2(load(first), load(second));
+}
+template <>
+__device__ __forceinline__ float2 load_pair<float>(const void* p) {
+  return *static_cast<const float2*>(p);
+}
+template <typename S>
+__device__ __forceinline__ void store_pair(float first, float second, S* p) {
+  S pair[2];
+  store(first, &pair[0]);
+  store(second, &pair[1]);
+  *reinterpret_cast<uint32_t*>(p) = pair[0].bits | static_cast<uint32_t>(pair[1].bits) << 16;
+}
+__device__ __forceinline__ void store_pair(float first, float second, float* p) {
+  *reinterpret_cast<float2*>(p) = make_float2(first, second);
+}
+
+// Counts through the steps and, in each, the turns.
+struct Position {
+  int step, turn;
+  int64_t line;  // the step's first row in the arrays
+  __device__ __forceinline__ void advance(int turns, int64_t to_next_line) {
+    if (++turn == turns) {
+      turn = 0;
+      ++step;
+      line += to_next_line;
+    }
+  }
+};
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_GRID_PARTS_CUH_
