@@ -11,6 +11,7 @@ import re
 from tools import CORE, HOSTS, ROOT, STANDINS, TORCH_NVCC_DEFINES, succeed
 
 TABLE = re.compile(r"^const (\w+) (\w+)\[\] = \{\n(.*?)^\};\n", re.MULTILINE | re.DOTALL)
+ENTRY = re.compile(r"\w+<[^<>]*>\([^()]*\)")
 # Out of the unnamed namespace: there, what nobody calls is not compiled.
 DECLARED = """\
 {type} {name}[sizeof(count_of({entries}))];
@@ -32,11 +33,12 @@ def build_host(compiler, target, *flags):
     return target
 
 
-def for_device(text):
+def for_device(text, all_sizes):
     def declare(match):
         kind, name, entries = match.groups()
         line = text.count("\n", 0, match.end()) + 1
-        entries = entries.strip().rstrip(",")
+        entries = ENTRY.findall(entries)
+        entries = ", ".join(entries if all_sizes else entries[:1])
         return DECLARED.format(type=kind, name=name, entries=entries, line=line)
 
     return TABLE.sub(declare, text)
@@ -47,11 +49,12 @@ def kernels(binary):
     return set(re.findall(rb"\.text\.(\w*kernel\w*)", binary.read_bytes()))
 
 
-def check(run, source, folder, *flags):
-    """run: a function of the arguments of hosts/nvrtc.c after the library."""
+def check(run, source, folder, *flags, all_sizes=True):
+    """run: a function of the arguments of hosts/nvrtc.c after the library. all_sizes: of a table
+    of kernels, or the first only."""
     text = (ROOT / source).read_text(encoding="utf-8")
     copy, cubin = folder / source.rsplit("/", 1)[1], folder / "cubin"
-    copy.write_text(for_device(text), encoding="utf-8")
+    copy.write_text(for_device(text, all_sizes), encoding="utf-8")
     cubin.unlink() if cubin.exists() else None
     status, output = run(copy, cubin, *flags)
     assert status == 0, f"{source}: {output}"
