@@ -3,6 +3,7 @@
 #   VENV=.venv PYTHON=python3 ARGS='arguments for the demo or pytest'
 #   LLTM_WITH_CUDA=0|1      build without | insist on CUDA
 # make matrix ARGS='1.11.0 newest'   builds and tests other torches: toolchains/matrix.py
+# make toolchains         the core and the bindings through older and Windows toolchains
 PYTHON ?= python3
 TORCH ?= torch
 VENV ?= .venv
@@ -14,7 +15,7 @@ CXX_FILES := $(wildcard cuda_core/*.[ch]* bindings/*.[ch]*)
 BUILD_INPUTS := $(CXX_FILES) setup.py pyproject.toml lltm_decoupled/_version.py \
 	$(wildcard build_support/*.py)
 
-.PHONY: demo test matrix lint format clean FORCE
+.PHONY: demo test matrix toolchains lint format clean FORCE
 
 demo: $(STAMPS)/built
 	$(PY) -m lltm_decoupled demo $(ARGS)
@@ -24,6 +25,11 @@ test: $(STAMPS)/built
 
 matrix:
 	$(PYTHON) -u toolchains/matrix.py $(ARGS)
+
+# Needs neither torch nor a build of ours.
+toolchains: $(STAMPS)/checkers
+	$(PY) toolchains/install.py
+	$(PY) -m pytest toolchains -n auto --dist worksteal -rs $(ARGS)
 
 lint: $(STAMPS)/built
 	$(PY) -m ruff check .
@@ -48,6 +54,10 @@ $(STAMPS)/tools: | $(PY)
 	@echo "Installing the build tools into $(VENV)"
 	$(PIP) install -q wheel ninja 'setuptools>=64,<70; python_version < "3.12"' \
 		'setuptools>=64; python_version >= "3.12"'
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/checkers: | $(PY)
+	$(PIP) install -q pytest pytest-xdist
 	@mkdir -p $(STAMPS) && touch $@
 
 # A torch named by the caller is installed; otherwise one that is there already is left alone.

@@ -83,17 +83,27 @@ def _switch(env, name):
 
 
 def _why_not_cuda(torch_version, torch_cuda, toolkit, searched):
-    """The reason why CUDA cannot be built here, or None."""
+    """The reason why CUDA cannot be built here and what would help, or None."""
     if not torch_cuda:
-        return f"torch {torch_version} is a build without CUDA"
+        return (
+            f"torch {torch_version} is a build without CUDA (install one with CUDA to change that)"
+        )
+    major = numbers(torch_cuda)[0]
+    remedy = f"install the toolkit of CUDA {major}, or set CUDA_HOME to its folder"
     if toolkit is None:
-        return f"torch {torch_version} wants CUDA {torch_cuda} and no nvcc was found ({searched})"
+        return (
+            f"torch {torch_version} wants CUDA {torch_cuda} and no nvcc was found ({searched}): "
+            f"{remedy}"
+        )
     if toolkit.missing:
-        return f"the toolkit of {toolkit.nvcc} lacks {', '.join(toolkit.missing)} in {toolkit.home}"
-    if numbers(toolkit.version)[:1] != numbers(torch_cuda)[:1]:
+        return (
+            f"the toolkit of {toolkit.nvcc} lacks {', '.join(toolkit.missing)} in {toolkit.home}: "
+            f"{remedy}"
+        )
+    if numbers(toolkit.version)[:1] != (major,):
         return (
             f"{toolkit.nvcc} is CUDA {toolkit.version} and torch {torch_version} was built for "
-            f"CUDA {torch_cuda}: the major versions must be equal"
+            f"CUDA {torch_cuda}, and the major versions must be equal: {remedy}"
         )
     return None
 

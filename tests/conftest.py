@@ -46,6 +46,9 @@ TOLERANCES = {
     torch.float16: (4e-3, 4e-3),
     torch.bfloat16: (3e-2, 3e-2),
 }
+# torch up to 2.0 adds up some products of a CPU in bfloat16 itself: 512 ones come to 256.
+if (torch.ones(1, 512).bfloat16() @ torch.ones(512, 4).bfloat16())[0, 0] != 512:
+    TOLERANCES[torch.bfloat16] = (6e-2, 6e-2)
 
 
 def targets(*devices):

@@ -111,7 +111,7 @@ def gate_table_inputs(target):
     """H = 1 and weights that hand the three input features to the three gates unchanged."""
     given, _, _ = (list(zip(*part)) for part in zip(*GATE_TABLE))
     columns = [torch.tensor(c, dtype=target.dtype, device=target.device) for c in given]
-    weights = torch.eye(4, dtype=target.dtype, device=target.device)[1:]
+    weights = torch.eye(4)[1:].to(target.device, target.dtype)  # torch 2.0: no eye in bfloat16
     old_h = torch.full((len(GATE_TABLE), 1), 7.0, dtype=target.dtype, device=target.device)
     inputs = [torch.stack(columns[:3], dim=1), weights, None, old_h, columns[3][:, None]]
     return inputs, [columns[4][:, None], columns[5][:, None]]

@@ -5,6 +5,7 @@ import copy
 import numpy
 import pytest
 import torch
+from conftest import why_unsupported
 from helpers import (
     all_equal,
     assert_close,
@@ -176,7 +177,8 @@ def test_half_and_back(target):
     input = draw(target)[0]
     for change, dtype in ((module.half, torch.float16), (module.bfloat16, torch.bfloat16)):
         change()
-        assert {t.dtype for t in module(input.to(dtype))} == {dtype}
+        if target.device != "cpu" or not why_unsupported(dtype):
+            assert {t.dtype for t in module(input.to(dtype))} == {dtype}
     module.to(target.dtype)
     assert torch.isfinite(module(input)[0]).all()
 

@@ -127,8 +127,9 @@ def test_what_is_kept_for_backward(target):
     call = draw_layer_call(module, steps=64, batch_size=2)
     per_step = 2 * 4
     assert saved_numbers(module, call) >= 2 * 64 * 4 * per_step  # in both layers
-    # the first layer's output, four cells, and the states of both layers
-    assert saved_numbers(again, call) <= (64 + 4 + 4) * per_step
+    # the first layer's output, four cells, the states of both layers, and again in torch 1.11,
+    # whose stack keeps what it is given
+    assert saved_numbers(again, call) <= (64 + 4 + 4 + 4) * per_step
     with torch.no_grad():
         assert saved_numbers(module, call) == 0
         assert not any(t.requires_grad for t in flat(module(*call)))

@@ -23,7 +23,7 @@ def library(host):
 @pytest.mark.parametrize("source", CUDA_SOURCES)
 def test_kernels_compile(library, tmp_path, source):
     flags = nvrtc.options("sm_75", package("cuda117"))
-    output = nvrtc.check(library, source, tmp_path / "cubin", *flags)
+    output = nvrtc.check(library, source, tmp_path, *flags)
     assert "NVRTC 11.7, host long 4 bytes" in output
 
 

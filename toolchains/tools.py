@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -73,5 +74,18 @@ def wine_environment():
 
 
 def wine(*command, cwd=ROOT):
-    """(exit status, output) of a Windows program."""
-    return run(program("wine"), *command, cwd=cwd, env=wine_environment())
+    """(exit status, output) of a Windows program.
+
+    By way of a file: the first program starts servers, which inherit a pipe and keep it open.
+    """
+    with tempfile.TemporaryFile() as output:
+        done = subprocess.run(
+            [program("wine"), *map(str, command)],
+            cwd=str(cwd),
+            env=dict(os.environ, **wine_environment()),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+        output.seek(0)
+        return done.returncode, output.read().decode("utf-8", errors="replace")

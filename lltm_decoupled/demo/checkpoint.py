@@ -88,7 +88,8 @@ def restore(contents, trainer, settings, text, path):
 
 
 def _safely():
-    # torch 1.13 learnt to load tensors and plain values only; an older one unpickles any object,
-    # so there, load only files that you trust.
+    # torch 1.13 learnt to load tensors and plain values only, and 2.0 that floats are plain too. An
+    # older one unpickles any object, so there, load only files that you trust.
     known = "weights_only" in inspect.signature(torch.load).parameters
+    known = known and int(torch.__version__.split(".")[0]) >= 2
     return {"weights_only": True} if known else {}
