@@ -47,20 +47,16 @@ GridKernel backward_kernel_of(int most_turns = 8) {
                             most_turns);
 }
 
-// For one type, pass and accuracy.
+// For one type, pass and accuracy. Made anew where it is needed: nvcc would export a static table
+// of a template.
 struct GridTable {
-  const GridKernel* kernels;
+  GridKernel kernels[9];
   size_t count;
 };
 
-template <size_t kCount>
-GridTable table_of(const GridKernel (&kernels)[kCount]) {
-  return {kernels, kCount};
-}
-
 struct GridChoice {
-  const GridKernel* kernel;  // null: none fits
-  GridLaunch launch;         // without its pointers
+  GridKernel kernel;  // its `kernel` is null: none fits
+  GridLaunch launch;  // without its pointers
   int64_t ring_bytes;
 };
 
@@ -84,7 +80,7 @@ inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
   for (size_t i = 0; i < table.count; ++i) {
     const GridKernel& kernel = table.kernels[i];
     if (s.state_size > kernel.padded) continue;
-    if (best.kernel && kernel.padded > best.kernel->padded) break;
+    if (best.kernel.kernel && kernel.padded > best.kernel.padded) break;
     const int slices = kernel.padded / kernel.units;
     const int64_t most = processors / slices;
     if (most == 0) continue;
@@ -92,8 +88,8 @@ inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
     const int64_t turns = (groups + most - 1) / most;
     if (turns > kernel.most_turns || kernel.memory_bytes(static_cast<int>(turns)) > memory)
       continue;
-    if (best.kernel && turns >= best.launch.turns) continue;
-    best.kernel = &kernel;
+    if (best.kernel.kernel && turns >= best.launch.turns) continue;
+    best.kernel = kernel;
     best.launch.slices = slices;
     best.launch.turns = static_cast<int>(turns);
     best.launch.blocks = slices * static_cast<int>((groups + turns - 1) / turns);
@@ -107,7 +103,7 @@ inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
 template <typename Arguments>
 GridPlan plan_with(const GridTable& table, const Arguments& a) {
   const GridChoice choice = choose(table, a.shape);
-  if (!choice.kernel || a.shape.steps < kFewestSteps) return {0, 0};
+  if (!choice.kernel.kernel || a.shape.steps < kFewestSteps) return {0, 0};
   return {choice.launch.blocks, choice.ring_bytes};
 }
 
@@ -115,21 +111,21 @@ template <typename Arguments>
 int32_t launch_with(const GridTable& table, const Arguments& a,
                     const lltm_sequence_options& options, cudaStream_t stream) {
   GridChoice choice = choose(table, a.shape);
-  if (!choice.kernel) return -3;
+  if (!choice.kernel.kernel) return -3;
   GridLaunch& launch = choice.launch;
   launch.ring = static_cast<char*>(options.workspace);
   launch.failure = options.failure;
   launch.patience = options.patience > 0 ? options.patience : kPatience;
-  const size_t memory = choice.kernel->memory_bytes(launch.turns);
+  const size_t memory = choice.kernel.memory_bytes(launch.turns);
   cudaError_t status = cudaFuncSetAttribute(
-      choice.kernel->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(memory));
+      choice.kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(memory));
   if (status == cudaSuccess) {
     status = cudaMemsetAsync(launch.ring, 0xff, static_cast<size_t>(choice.ring_bytes), stream);
   }
   if (status == cudaSuccess) {
     Arguments arguments = a;
     void* parameters[] = {&arguments, &launch};
-    status = cudaLaunchCooperativeKernel(choice.kernel->kernel,
+    status = cudaLaunchCooperativeKernel(choice.kernel.kernel,
                                          dim3(static_cast<unsigned>(launch.blocks)),
                                          dim3(kGridThreads), parameters, memory, stream);
   }

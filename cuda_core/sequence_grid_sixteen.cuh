@@ -21,20 +21,20 @@ struct SixteenBitKernels {
   }
 
   static GridTable forward_table() {
-    static const GridKernel kernels[] = {
-        forward<16, 8, 1, 1, 1>(),  forward<16, 16, 1, 1, 2>(), forward<16, 8, 2, 2, 2>(),
-        forward<32, 8, 2, 2, 2>(),  forward<32, 16, 2, 2, 4>(), forward<16, 8, 3, 3, 3>(),
-        forward<32, 16, 3, 2, 6>(), forward<16, 8, 4, 4, 4>(),  forward<32, 16, 4, 2, 8>(),
-    };
-    return table_of(kernels);
+    const GridTable table = {
+        {forward<16, 8, 1, 1, 1>(), forward<16, 16, 1, 1, 2>(), forward<16, 8, 2, 2, 2>(),
+         forward<32, 8, 2, 2, 2>(), forward<32, 16, 2, 2, 4>(), forward<16, 8, 3, 3, 3>(),
+         forward<32, 16, 3, 2, 6>(), forward<16, 8, 4, 4, 4>(), forward<32, 16, 4, 2, 8>()},
+        9};
+    return table;
   }
   static GridTable backward_table() {
-    static const GridKernel kernels[] = {
-        backward<16, 8, 3, 3, 3>(),  backward<16, 16, 3, 3, 6>(),   backward<16, 8, 6, 6, 6>(),
-        backward<32, 8, 6, 6, 6>(),  backward<32, 16, 6, 4, 12>(),  backward<16, 8, 9, 9, 9>(),
-        backward<32, 16, 9, 3, 9>(), backward<16, 8, 12, 11, 12>(), backward<32, 16, 12, 3, 12>(),
-    };
-    return table_of(kernels);
+    const GridTable table = {
+        {backward<16, 8, 3, 3, 3>(), backward<16, 16, 3, 3, 6>(), backward<16, 8, 6, 6, 6>(),
+         backward<32, 8, 6, 6, 6>(), backward<32, 16, 6, 4, 12>(), backward<16, 8, 9, 9, 9>(),
+         backward<32, 16, 9, 3, 9>(), backward<16, 8, 12, 11, 12>(), backward<32, 16, 12, 3, 12>()},
+        9};
+    return table;
   }
 };
 
