@@ -1,4 +1,4 @@
-"""The command line: ``python -m lltm_decoupled {info,demo}``.
+"""The command line: ``python -m lltm_decoupled {info,check,demo}``.
 
 A command is a module or package with ``add_arguments(parser)`` and ``run(args) -> exit code``.
 A user's mistake is raised as :class:`UserError` and ends in one line on stderr and exit code 2.
@@ -13,6 +13,7 @@ import sys
 # imports none of them while they import UserError from it.
 COMMANDS = {
     "info": ("lltm_decoupled.info", "report the environment and what this build can do"),
+    "check": ("lltm_decoupled.check", "compare this machine's devices with the formula"),
     "demo": ("lltm_decoupled.demo", "train a character-level language model on English text"),
 }
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import lltm_decoupled
-from lltm_decoupled import cli, info
+from lltm_decoupled import check, cli, info
 
 
 def fails(capsys, *arguments):
@@ -104,3 +104,23 @@ def test_a_closed_pipe_has_no_traceback():
         process.stdout.close()  # long before torch is imported and the first line is written
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+def test_check_finds_this_machine_right(capsys):
+    assert cli.main(["check"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines[:4]] == "float64 float32 float16 bfloat16".split()
+    assert [line for line in lines if "WRONG" in line or "right" in line] == [
+        line for line in lines if "not here" not in line and "no GPU" not in line
+    ]
+
+
+def test_check_finds_what_is_wrong(capsys, monkeypatch):
+    def slightly_wrong(*tensors):
+        return [output * 1.001 for output in lltm_decoupled.reference.lltm_sequence(*tensors)]
+
+    monkeypatch.setattr(lltm_decoupled, "lltm_sequence", slightly_wrong)
+    assert cli.main(["check"]) == 1
+    output = capsys.readouterr().out
+    assert "float32   WRONG: lltm_sequence with a state of 24 is off by 1" in output
+    assert check.check("cpu", torch.float64).startswith("WRONG")

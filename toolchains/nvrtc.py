@@ -2,22 +2,17 @@
 
 `-default-device` makes device functions of the host's, and with relocatable device code a launch
 among them is a launch from the device. So the files are compiled as they are: the launchers are
-what instantiates the kernels, and no list of kernels has to be kept. Only tables of kernels that a
-host fills when it loads the library are no more than declared, and filled in a function.
+what instantiates the kernels, and no list of kernels has to be kept. Only tables of kernels, which
+a host fills at their first use, are made to be filled at every use.
 """
 
 import re
 
 from tools import CORE, HOSTS, ROOT, STANDINS, TORCH_NVCC_DEFINES, succeed
 
-TABLE = re.compile(r"^const (\w+) (\w+)\[\] = \{\n(.*?)^\};\n", re.MULTILINE | re.DOTALL)
+TABLE = re.compile(r"\bstatic (const \w+ \w+\[\] = \{)(.*?)(\};)", re.DOTALL)
+LAUNCHES = re.compile(r"<<<|GridTable")
 ENTRY = re.compile(r"\w+<[^<>]*>\([^()]*\)")
-# Out of the unnamed namespace: there, what nobody calls is not compiled.
-DECLARED = """\
-{type} {name}[sizeof(count_of({entries}))];
-}}  void fill_{name}() {{ const {type} filled[] = {{{entries}}}; keep(filled); }}  namespace {{
-#line {line}
-"""
 
 
 def options(arch, cuda):
@@ -34,14 +29,12 @@ def build_host(compiler, target, *flags):
 
 
 def for_device(text, all_sizes):
-    def declare(match):
-        kind, name, entries = match.groups()
-        line = text.count("\n", 0, match.end()) + 1
+    def fill(match):
+        start, entries, end = match.groups()
         entries = ENTRY.findall(entries)
-        entries = ", ".join(entries if all_sizes else entries[:1])
-        return DECLARED.format(type=kind, name=name, entries=entries, line=line)
+        return start + ", ".join(entries if all_sizes else entries[:1]) + end
 
-    return TABLE.sub(declare, text)
+    return TABLE.sub(fill, text)
 
 
 def kernels(binary):
@@ -52,12 +45,14 @@ def kernels(binary):
 def check(run, source, folder, *flags, all_sizes=True):
     """run: a function of the arguments of hosts/nvrtc.c after the library. all_sizes: of a table
     of kernels, or the first only."""
-    text = (ROOT / source).read_text(encoding="utf-8")
     copy, cubin = folder / source.rsplit("/", 1)[1], folder / "cubin"
-    copy.write_text(for_device(text, all_sizes), encoding="utf-8")
+    for path in (ROOT / source, *CORE.glob("*.cuh")):
+        text = path.read_text(encoding="utf-8")
+        (folder / path.name).write_text(for_device(text, all_sizes), encoding="utf-8")
     cubin.unlink() if cubin.exists() else None
     status, output = run(copy, cubin, *flags)
     assert status == 0, f"{source}: {output}"
-    launches = re.search(r"<<<|_kernel<", text)
-    assert bool(kernels(cubin)) == bool(launches), source
+    if LAUNCHES.search(copy.read_text(encoding="utf-8")):
+        # two kernels of four types, or of four sizes; in one size of each, forward and backward
+        assert len(kernels(cubin)) >= (8 if all_sizes else 2), source
     return output

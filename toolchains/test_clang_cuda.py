@@ -14,7 +14,7 @@ from tools import CUDA_SOURCES, ROOT, STANDINS, TORCH_NVCC_DEFINES, package, pro
 
 from build_support.probe import find_toolkit
 
-ARCHS = ("sm_50", "sm_70", "sm_86")
+ARCHS = ("sm_50", "sm_86")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ for folder in (ROOT, ROOT / "tests"):
         sys.path.append(str(folder))
 
 from repository import files, run  # noqa: E402
+from test_core_alone import TORCH_NVCC_DEFINES  # noqa: E402,F401
 
 CACHE = Path(os.environ.get("LLTM_TOOLCHAINS") or ROOT / ".toolchains").resolve()
 STANDINS = ROOT / "toolchains" / "standins"
@@ -24,11 +25,6 @@ CORE = ROOT / "cuda_core"
 CUDA_SOURCES = files("cuda_core", suffixes=(".cu",))
 HOST_SOURCES = files("cuda_core", suffixes=(".cpp",))
 
-# What torch's BuildExtension always says to nvcc.
-TORCH_NVCC_DEFINES = [
-    f"-D__CUDA_NO_{what}__"
-    for what in ("HALF_OPERATORS", "HALF_CONVERSIONS", "BFLOAT16_CONVERSIONS", "HALF2_OPERATORS")
-]
 MINGW = "x86_64-w64-mingw32-"
 
 

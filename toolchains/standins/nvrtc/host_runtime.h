@@ -6,8 +6,3 @@
 __device__ cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int);
 __device__ cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, size_t,
                                                    cudaStream_t);
-
-/* For tables of kernels: see nvrtc.py. */
-template <typename... Entries>
-__device__ char (&count_of(Entries...))[sizeof...(Entries)];
-__device__ void keep(const void*);
