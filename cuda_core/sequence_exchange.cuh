@@ -15,10 +15,10 @@
 //   in its step f + 2. The reader's next fence ends a step g < f + 2 + kFenceEvery, so g is at most
 //   s + 2 * kFenceEvery, and before the end of step g + 1 the reader does not ask for a word of a
 //   step beyond g. s + kRemovedAhead is beyond: causality order leads from the absence to the load.
-// - A reader is done with the old word when it is made absent: it was kSlots - kRemovedAhead steps
-// ago,
-//   and the writer has since read words that depend on what every reader computed from it, with
-//   fences of both in between.
+// - A reader is done with the old word when it is made absent: that was kSlots - kRemovedAhead
+// steps
+//   ago, and the writer has since read words that depend on what every reader computed from it,
+//   with fences of both in between.
 #ifndef LLTM_SEQUENCE_EXCHANGE_CUH_
 #define LLTM_SEQUENCE_EXCHANGE_CUH_
 
@@ -104,10 +104,8 @@ class Reader {
   // Piece kPiece; each once, in order.
   template <int kPiece>
   __device__ __forceinline__ uint4 take() {
-    const int last = kPiece + kTogether;
-    if (kPiece >= kFirst && (kPiece - kFirst) % kTogether == 0) {
-      wait < kPiece, last<kPieces ? last : kPieces>();
-    }
+    const int together = kPiece + kTogether < kPieces ? kPiece + kTogether : kPieces;
+    if (kPiece >= kFirst && (kPiece - kFirst) % kTogether == 0) wait<kPiece, together>();
     const uint4 piece = words_[kPiece % kDepth];
     if (kPiece + kDepth < kPieces) ask<kPiece + kDepth, kPiece + kDepth + 1>();
     return piece;

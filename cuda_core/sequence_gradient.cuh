@@ -28,6 +28,7 @@ __device__ __forceinline__ Coefficients coefficients(float input_gate, float out
   c.d_candidate_of_cell = input_gate * slope;
   return c;
 }
+
 // -> d_gates of one unit; d_cell goes on to the step before.
 __device__ __forceinline__ void differentiate(const Coefficients& c, bool flows, float d_h,
                                               float& d_cell, float* d_gates) {
