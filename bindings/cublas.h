@@ -82,7 +82,16 @@ bool multiply_by_cublas(const C&, const at::Tensor& out, const at::Tensor& a, co
   return true;
 }
 
+// Whether it may make products of float at the accuracy of TF32: what ATen told it.
+inline bool cublas_allows_tf32() {
+  cublasMath_t mode;
+  return cublasGetMathMode(at::cuda::getCurrentCUDABlasHandle(), &mode) == CUBLAS_STATUS_SUCCESS &&
+         mode == CUBLAS_TF32_TENSOR_OP_MATH;
+}
+
 #else
+
+inline bool cublas_allows_tf32() { return false; }
 
 template <typename C>
 bool multiply_by_cublas(const C&, const at::Tensor&, const at::Tensor&, const at::Tensor&, bool,

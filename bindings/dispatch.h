@@ -43,7 +43,10 @@ inline int32_t* new_host_number() {
   cudaThreadExchangeStreamCaptureMode(&mode);
   const bool ok = cudaHostAlloc(&number, sizeof(int32_t), cudaHostAllocPortable) == cudaSuccess;
   cudaThreadExchangeStreamCaptureMode(&mode);
-  if (!ok) return nullptr;
+  if (!ok) {
+    cudaGetLastError();  // nobody else shall meet it
+    return nullptr;
+  }
   return new (number) int32_t(0);
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "cublas.h"
 #include "dispatch.h"
 
 namespace lltm_bindings {
@@ -22,8 +23,14 @@ int64_t patience() {
   return value ? std::strtoll(value, nullptr, 10) : 0;
 }
 
+// As torch's own products have it. The old question raises where the new switch was set.
 bool allows_tf32(const at::Tensor& like) {
-  return like.scalar_type() == at::kFloat && at::globalContext().allowTF32CuBLAS();
+  if (like.scalar_type() != at::kFloat) return false;
+  try {
+    return at::globalContext().allowTF32CuBLAS();
+  } catch (const c10::Error&) {
+    return cublas_allows_tf32();
+  }
 }
 
 }  // namespace
@@ -36,33 +43,34 @@ std::string wanted_sequence_path() {
   return path;
 }
 
-lltm_sequence_plan plan_one_launch(const SequenceArguments& a, const SequenceSizes& sizes,
-                                   int64_t steps, Pass pass) {
-  lltm_sequence_plan plan = {LLTM_SEQUENCE_NONE, 0, 0};
-  if (!kWithCuda || !a.input.is_cuda()) return plan;
+OneLaunch plan_one_launch(const SequenceArguments& a, const SequenceSizes& sizes, int64_t steps,
+                          Pass pass) {
+  OneLaunch launch = {{LLTM_SEQUENCE_NONE, 0, 0}, false};
+  if (!kWithCuda || !a.input.is_cuda()) return launch;
   const std::string wanted = wanted_sequence_path();
   // With packed data the rows of two steps differ.
   const bool simple = !a.batch_sizes.defined() && !a.zoneout_h.defined() && !a.zoneout_c.defined();
   if (simple && wanted != "loop") {
     with_core(a.input, [&](auto core, CUstream_st*) {
-      check_status(core.sequence_plan(pass == Pass::kBackward, allows_tf32(a.input), steps,
-                                      sizes.batch_size, sizes.state_size, &plan),
+      launch.tf32 = allows_tf32(a.input);
+      check_status(core.sequence_plan(pass == Pass::kBackward, launch.tf32, steps, sizes.batch_size,
+                                      sizes.state_size, &launch.plan),
                    "sequence_plan");
     });
   }
-  TORCH_CHECK(wanted != "persistent" || plan.path != LLTM_SEQUENCE_NONE,
+  TORCH_CHECK(wanted != "persistent" || launch.plan.path != LLTM_SEQUENCE_NONE,
               "lltm_decoupled: LLTM_SEQUENCE_PATH=persistent, and there is no such kernel for ",
               simple ? "" : "packed data or zoneout, or for ", steps, " steps of batch size ",
               sizes.batch_size, " and state size ", sizes.state_size, " in ", a.input.scalar_type(),
               " on ", a.input.device());
-  return plan;
+  return launch;
 }
 
-Exchange::Exchange(const lltm_sequence_plan& plan, const at::Tensor& like)
-    : wanted_(plan.path == LLTM_SEQUENCE_GRID) {
+Exchange::Exchange(const OneLaunch& launch, const at::Tensor& like)
+    : wanted_(launch.plan.path == LLTM_SEQUENCE_GRID) {
   if (!wanted_) return;
-  workspace_ = at::empty({plan.workspace}, like.options().dtype(at::kByte));
-  options_ = {allows_tf32(like), workspace_.data_ptr(), const_cast<int32_t*>(failure_number()),
+  workspace_ = at::empty({launch.plan.workspace}, like.options().dtype(at::kByte));
+  options_ = {launch.tf32, workspace_.data_ptr(), const_cast<int32_t*>(failure_number()),
               patience()};
 }
 

@@ -14,14 +14,21 @@ enum class Pass { kForward, kBackward };
 // plans).
 std::string wanted_sequence_path();
 
-// The core's plan for so many steps, on a checked sequence.
-lltm_sequence_plan plan_one_launch(const SequenceArguments& arguments, const SequenceSizes& sizes,
-                                   int64_t steps, Pass pass);
+// The core's plan for so many steps, and whether products may have the accuracy of TF32: asked
+// once, for the two belong together.
+struct OneLaunch {
+  lltm_sequence_plan plan;
+  bool tf32;
+};
+
+// On a checked sequence.
+OneLaunch plan_one_launch(const SequenceArguments& arguments, const SequenceSizes& sizes,
+                          int64_t steps, Pass pass);
 
 // The memory of a launch that spreads over the GPU.
 class Exchange {
  public:
-  Exchange(const lltm_sequence_plan& plan, const at::Tensor& like);
+  Exchange(const OneLaunch& launch, const at::Tensor& like);
   // null where the plan is another one
   const lltm_sequence_options* options() const { return wanted_ ? &options_ : nullptr; }
 

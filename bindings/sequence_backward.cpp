@@ -69,7 +69,7 @@ class Recurrence {
         grad_output(dense_rows(grads.output)),
         keep_h(dense_rows(a.zoneout_h)),
         keep_cell(dense_rows(a.zoneout_c)),
-        exchange(products.plan(), a.input) {
+        exchange(products.launch(), a.input) {
     d_h = at::empty({batch_size, state_size}, input.options());
     d_cell = at::empty({batch_size, state_size}, input.options().dtype(compute_dtype(input)));
     // What nothing flows through yet is not zero, but absent: zero times NaN would be NaN. Only

@@ -38,7 +38,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   const int64_t chunk = keeps_steps ? (std::max)(T, int64_t(1)) : kStepsPerChunk;
   const int64_t chunks = (T + chunk - 1) / chunk;
   const SequenceProducts products(a, sizes, (std::min)(T, chunk), Pass::kForward);
-  const Exchange exchange(products.plan(), a.input);
+  const Exchange exchange(products.launch(), a.input);
   SequenceOutputs outputs;
   outputs.output = at::empty({N, H}, options);
   at::Tensor gates = at::empty({(std::min)(N, chunk * B), 3 * H}, options);

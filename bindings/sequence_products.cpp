@@ -11,9 +11,8 @@
 namespace lltm_bindings {
 namespace {
 
-Path choose_path(const SequenceArguments& a, const SequenceSizes& sizes,
-                 const lltm_sequence_plan& plan) {
-  if (plan.path != LLTM_SEQUENCE_NONE) return Path::kOneLaunch;
+Path choose_path(const SequenceArguments& a, const SequenceSizes& sizes, const OneLaunch& launch) {
+  if (launch.plan.path != LLTM_SEQUENCE_NONE) return Path::kOneLaunch;
   // With packed data the rows of two steps differ.
   const bool fused =
       kWithCuda && a.input.is_cuda() && !a.batch_sizes.defined() &&
@@ -25,7 +24,7 @@ Path choose_path(const SequenceArguments& a, const SequenceSizes& sizes,
 
 SequenceProducts::SequenceProducts(const SequenceArguments& a, const SequenceSizes& sizes,
                                    int64_t steps, Pass pass)
-    : plan_(plan_one_launch(a, sizes, steps, pass)), path_(choose_path(a, sizes, plan_)) {
+    : launch_(plan_one_launch(a, sizes, steps, pass)), path_(choose_path(a, sizes, launch_)) {
   const int64_t H = sizes.state_size;
   const at::Tensor weights = dense(a.weights);
   if (a.bias.defined()) bias_ = a.bias.dim() == 2 ? a.bias.select(0, 0) : a.bias;

@@ -23,7 +23,7 @@ class SequenceProducts {
 
   Path path() const { return path_; }
   // of kOneLaunch
-  const lltm_sequence_plan& plan() const { return plan_; }
+  const OneLaunch& launch() const { return launch_; }
   // (3 * state_size, state_size), rows of stride(0)
   const at::Tensor& weights_h() const { return weights_h_; }
   // (state_size, 3 * state_size) dense
@@ -43,7 +43,7 @@ class SequenceProducts {
                  bool add) const;
 
   at::Tensor bias_, weights_h_, weights_x_, weights_h_t_;
-  lltm_sequence_plan plan_;
+  OneLaunch launch_;
   Path path_;
 };
 

@@ -154,16 +154,21 @@ class GridBlock {
     if (next.turn == 0 && next.step % kFenceEvery == 0) __threadfence();
   }
 
-  // Some block did not come. The values of the steps from here on must not look like any:
-  // fill(row of the arrays, NaN).
+  // Some block did not come. Neither the state nor the values of the steps from here on may look
+  // like any: fill(row of the arrays, NaN).
   template <typename Fill>
-  __device__ __forceinline__ void fail(Position p, const Fill& fill) {
+  __device__ __forceinline__ void fail(Position p, float* states, const Fill& fill) {
+    const float nan = __uint_as_float(0x7fc00000u);
     if (threadIdx.x == 0 && launch.failure) {
       *launch.failure = 1;
       __threadfence_system();
     }
+    for (int turn = 0; turn < launch.turns; ++turn) {
+      if (inside(turn)) state_of(turn) = make_float2(nan, nan);
+    }
+    store_states(states);
     for (; p.step < steps; advance(p)) {
-      if (inside(p.turn)) fill(line(p), __uint_as_float(0x7fc00000u));
+      if (inside(p.turn)) fill(line(p), nan);
     }
   }
 

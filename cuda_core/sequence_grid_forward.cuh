@@ -77,8 +77,10 @@ class GridForward : GridBlock<Shape> {
       wait_for_copies<kCopiesAhead - 1>();
       __syncthreads();
       if (memory.gave_up[parity]) {
-        return this->fail(now, [&](int64_t line, float nan) {
+        return this->fail(now, a.cell, [&](int64_t line, float nan) {
           store_pair(nan, nan, a.output + line * H + item.unit);
+          // From which every gradient gets it.
+          if (a.new_cell) store_pair(nan, nan, a.new_cell + line * H + item.unit);
         });
       }
       const Position done = now;

@@ -3,6 +3,7 @@
 #define LLTM_SEQUENCE_GRID_LAUNCH_CUH_
 
 #include <cuda_runtime.h>
+#include <string.h>
 
 #include "sequence_grid_backward.cuh"
 #include "sequence_grid_forward.cuh"
@@ -65,11 +66,23 @@ inline int device_attribute(cudaDeviceAttr attribute, int device) {
   return cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess ? value : 0;
 }
 
+// Whether this binary has the machine code in which the kernels are not empty. A GPU of that kind
+// runs PTX of an older one, too.
+#define LLTM_STRING_OF(...) #__VA_ARGS__
+#define LLTM_STRING_OF_VALUE(...) LLTM_STRING_OF(__VA_ARGS__)
+inline bool has_kernels() {
+#ifdef __CUDA_ARCH_LIST__
+  return strstr("," LLTM_STRING_OF_VALUE(__CUDA_ARCH_LIST__) ",", ",900,") != nullptr;
+#else
+  return false;
+#endif
+}
+
 // Of the least padding the one with the fewest turns, or the first of these in the table.
 inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
   GridChoice best = {};
   int device = 0;
-  if (cudaGetDevice(&device) != cudaSuccess || is_empty(s)) return best;
+  if (!has_kernels() || is_empty(s) || cudaGetDevice(&device) != cudaSuccess) return best;
   if (device_attribute(cudaDevAttrComputeCapabilityMajor, device) != 9) return best;
   if (!device_attribute(cudaDevAttrCooperativeLaunch, device)) return best;
   // Pairs of units are read at once.
@@ -116,6 +129,8 @@ int32_t launch_with(const GridTable& table, const Arguments& a,
   launch.ring = static_cast<char*>(options.workspace);
   launch.failure = options.failure;
   launch.patience = options.patience > 0 ? options.patience : kPatience;
+  // It is added to a clock.
+  if (launch.patience > INT64_MAX / 2) launch.patience = INT64_MAX / 2;
   const size_t memory = choice.kernel.memory_bytes(launch.turns);
   cudaError_t status = cudaFuncSetAttribute(
       choice.kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(memory));
@@ -129,6 +144,8 @@ int32_t launch_with(const GridTable& table, const Arguments& a,
                                          dim3(static_cast<unsigned>(launch.blocks)),
                                          dim3(kGridThreads), parameters, memory, stream);
   }
+  // Reported here: the next one who asks must not get it again.
+  if (status != cudaSuccess) cudaGetLastError();
   return static_cast<int32_t>(status);
 }
 

@@ -16,7 +16,7 @@ def dtype(request):
 # (steps, batch_size, state_size): one group of rows a block and several, blocks of 16 units and of
 # 32, padded units and rows, more steps than the exchange has slots.
 SPREAD = ((6, 3, 130), (4, 17, 256), (75, 64, 256), (5, 16, 512), (5, 70, 512), (4, 9, 770))
-SPREAD += ((4, 16, 1024), (5, 64, 1022), (4, 140, 1024))
+SPREAD += ((4, 16, 1024), (5, 64, 1022), (4, 140, 1024), (75, 140, 512))
 
 
 def spread(dtype, way, sizes, patience=0, tf32=0):
@@ -89,21 +89,32 @@ def test_spread_forward_and_backward(dtype, sizes, reverse):
     assert failure.item() == late.item() == 0
 
 
-def test_spread_at_the_accuracy_of_tf32():
+@pytest.mark.parametrize("sizes", ((9, 20, 500), (6, 9, 250), (5, 70, 700), (5, 20, 1000)), ids=str)
+def test_spread_at_the_accuracy_of_tf32(sizes):
     require_device("cuda:0")
-    sizes = (9, 20, 500)
+    T, B, H = sizes
     arguments, weights, gates, cell = draw_spread(torch.float32, sizes)
     options, _ = spread(torch.float32, 0, sizes, tf32=1)
-    got = poisoned(torch.float32, *sizes)
+    x, c = exact(gates).requires_grad_(), exact(cell).requires_grad_()
+    output, c_n = loop(weights, x, c, 0)
+    got, new_cell = poisoned(torch.float32, *sizes), poisoned(torch.float32, *sizes)
+    activations, carried = gates.clone(), cell.clone()
     forward = core("sequence_forward", torch.float32)
-    assert forward(*arguments, gates.clone(), None, cell.clone(), got, None, options) == 0
-    output, _ = loop(weights, exact(gates), exact(cell), 0)
-    error = (exact(got) - output).norm() / output.norm()
-    assert 1e-6 < error < 2**-10  # half a unit of its last place is 2^-11
+    assert forward(*arguments, activations, None, carried, got, new_cell, options) == 0
+
+    options, _ = spread(torch.float32, 1, sizes, tf32=1)
+    grad_output, d_cell = from_host(torch.float32, *sizes), from_host(torch.float32, B, H)
+    want = torch.autograd.grad((output, c_n), (x, c), (exact(grad_output), exact(d_cell)))
+    d_gates = poisoned(torch.float32, T, B, 3 * H)
+    tail = (grad_output, activations, new_cell, None, d_cell, None, d_gates, options)
+    assert core("sequence_backward", torch.float32)(*arguments, *tail) == 0
+    for actual, expected in ((got, output), (carried, c_n), (d_gates, want[0]), (d_cell, want[1])):
+        error = (exact(actual) - expected.detach()).norm() / expected.detach().norm()
+        assert 1e-6 < error < 2**-9  # half a unit of its last place is 2^-11
 
 
 def test_a_spread_step_with_nan_stays_in_its_row(dtype):
-    """Two NaN side by side are what the exchange must not take for nothing."""
+    """The exchange says "nothing yet" by a NaN of its own kind."""
     sizes = (6, 9, 256)
     arguments, _, gates, cell = draw_spread(dtype, sizes)
     options, failure = spread(dtype, 0, sizes)
@@ -140,16 +151,18 @@ def test_a_block_that_waits_in_vain_says_so(dtype):
     options, failure = spread(dtype, 0, sizes, patience=1)
     got, new_cell = from_host(dtype, *sizes), from_host(dtype, *sizes)
     forward = core("sequence_forward", dtype)
-    assert forward(*arguments, gates.clone(), None, cell.clone(), got, new_cell, options) == 0
+    carried = cell.clone()
+    assert forward(*arguments, gates.clone(), None, carried, got, new_cell, options) == 0
     assert failure.item() == 1
-    assert exact(got)[-1].isnan().all()
+    assert exact(got)[-1].isnan().all() and exact(new_cell)[-1].isnan().all()
+    assert exact(carried).isnan().any()
 
     options, failure = spread(dtype, 1, sizes, patience=1)
     d_gates, d_cell = from_host(dtype, 40, 16, 3 * 512), from_host(torch.float32, 16, 512)
     tail = (None, gates, new_cell, None, d_cell, None, d_gates, options)
     assert core("sequence_backward", dtype)(*arguments, *tail) == 0
     assert failure.item() == 1
-    assert exact(d_gates)[0].isnan().all()
+    assert exact(d_gates)[0].isnan().all() and exact(d_cell).isnan().any()
 
 
 def test_statuses_of_a_spread_launch(dtype):

@@ -157,4 +157,26 @@ for _ in range(100):
 def test_beside_another_process():
     require_device("cuda:0")
     others = [subprocess.Popen([sys.executable, "-c", PROGRAM]) for _ in range(2)]
-    assert [other.wait(timeout=120) for other in others] == [0, 0]
+    try:
+        assert [other.wait(timeout=120) for other in others] == [0, 0]
+    finally:
+        for other in others:
+            other.kill()
+
+
+def test_the_new_switch_of_tf32(gpu_target):
+    """torch raises where its old one is asked after that."""
+    matmul = torch.backends.cuda.matmul
+    if not hasattr(matmul, "fp32_precision") or gpu_target.dtype != torch.float32:
+        pytest.skip("this torch has no fp32_precision, or the dtype no TF32")
+    inputs = draw_sequence(gpu_target, 5, 6, 4, 256)
+    before = matmul.fp32_precision
+    results = {}
+    try:
+        for precision in ("ieee", "tf32"):
+            matmul.fp32_precision = precision
+            results[precision] = lltm_sequence(*inputs)[0]
+    finally:
+        matmul.fp32_precision = before
+    error = (results["tf32"] - results["ieee"]).norm() / results["ieee"].norm()
+    assert error < 2**-9
