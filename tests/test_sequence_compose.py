@@ -43,12 +43,12 @@ def test_one_graph_of_the_function_for_every_size(way, float64_target):
 
 @needs_compile
 def test_two_graphs_of_recomputation(float64_target):
-    """One for up to 32 steps, of which one cell is kept: torch gives sizes of 1 their own graph."""
+    """At most: up to 32 steps one cell is kept, and new torch gives sizes of 1 their own graph."""
     function, graphs = compiled(lltm_sequence)
     for sizes in ((6, 5), (7, 2), (40, 3), (70, 2), (33, 3)):
         inputs = draw_sequence(float64_target, *sizes)
         check_sequence(float64_target, inputs, recompute=True, function=function)
-    assert len(graphs) == 2
+    assert 1 <= len(graphs) <= 2
 
 
 def assert_like_eager(function, module, calls, target):
@@ -92,9 +92,21 @@ def test_inductor(target):
     assert_one_graph_of_the_layer(make(target, batch_first=True), "inductor", target)
 
 
+def why_packed_data_is_not_compiled():
+    """None if this torch's compiler knows a PackedSequence; that of torch 2.4 does not."""
+    twice = torch.compile(lambda packed: 2 * packed.data, backend="eager", fullgraph=True)
+    try:
+        twice(pack_sequence([torch.ones(2, 1)]))
+        return None
+    except Exception as error:
+        return f"torch {torch.__version__} cannot compile a PackedSequence: {type(error).__name__}"
+
+
 @needs_compile
 @pytest.mark.parametrize("call", ["no state", "one row", "unsorted", "sorted"])
 def test_other_calls_of_the_layer_compile(call, float64_target):
+    if call.endswith("sorted") and why_packed_data_is_not_compiled():
+        pytest.skip(why_packed_data_is_not_compiled())
     module = make(float64_target)
     input, state = draw_layer_call(module)
     rows = [input[:n, i] for i, n in enumerate((6, 3, 2))]
