@@ -3,7 +3,6 @@
 #define LLTM_SEQUENCE_GRID_LAUNCH_CUH_
 
 #include <cuda_runtime.h>
-#include <string.h>
 
 #include "sequence_grid_backward.cuh"
 #include "sequence_grid_forward.cuh"
@@ -16,6 +15,7 @@ namespace {
 const int64_t kFewestSteps = 4;
 // About a second: a step takes microseconds.
 const long long kPatience = 2000000000LL;
+const long long kLongestPatience = 1LL << 62;
 
 struct GridKernel {
   const void* kernel;
@@ -68,14 +68,14 @@ inline int device_attribute(cudaDeviceAttr attribute, int device) {
 
 // Whether this binary has the machine code in which the kernels are not empty. A GPU of that kind
 // runs PTX of an older one, too.
-#define LLTM_STRING_OF(...) #__VA_ARGS__
-#define LLTM_STRING_OF_VALUE(...) LLTM_STRING_OF(__VA_ARGS__)
 inline bool has_kernels() {
 #ifdef __CUDA_ARCH_LIST__
-  return strstr("," LLTM_STRING_OF_VALUE(__CUDA_ARCH_LIST__) ",", ",900,") != nullptr;
-#else
-  return false;
+  const int archs[] = {__CUDA_ARCH_LIST__};
+  for (const int arch : archs) {
+    if (arch == 900) return true;
+  }
 #endif
+  return false;
 }
 
 // Of the least padding the one with the fewest turns, or the first of these in the table.
@@ -130,7 +130,7 @@ int32_t launch_with(const GridTable& table, const Arguments& a,
   launch.failure = options.failure;
   launch.patience = options.patience > 0 ? options.patience : kPatience;
   // It is added to a clock.
-  if (launch.patience > INT64_MAX / 2) launch.patience = INT64_MAX / 2;
+  if (launch.patience > kLongestPatience) launch.patience = kLongestPatience;
   const size_t memory = choice.kernel.memory_bytes(launch.turns);
   cudaError_t status = cudaFuncSetAttribute(
       choice.kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(memory));
