@@ -6,12 +6,31 @@ import sys
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-from build_support import plan, probe
+from build_support import plan, probe, sources
 
 ROOT = os.path.dirname(os.path.abspath(__file__))
 EXTENSION = "lltm_decoupled._C"
 # What the caller may have said on the command line or through an editable install.
 OPTIONS = ("build_lib", "inplace", "debug", "verbose", "parallel", "compiler", "editable_mode")
+
+
+def with_own_flags(build_extension, own_flags):
+    """torch's BuildExtension, which has the same flags for all sources, and these apart."""
+
+    class BuildApart(build_extension):
+        def build_extension(self, extension):
+            for number, (source, flags) in enumerate(own_flags.items()):
+                compiled = self.compiler.compile(
+                    [source],
+                    output_dir=os.path.join(self.build_temp, f"own{number}"),  # a ninja file each
+                    macros=extension.define_macros,
+                    include_dirs=extension.include_dirs,
+                    extra_postargs={"cxx": extension.extra_compile_args["cxx"] + flags},
+                )
+                extension.extra_objects += compiled
+            super().build_extension(extension)
+
+    return BuildApart
 
 
 class BuildWithTorch(build_ext):
@@ -26,18 +45,20 @@ class BuildWithTorch(build_ext):
             raise SystemExit(f"{plan.NAME}: error: {error}") from error
         print(*todo.messages, todo.decision, sep="\n", flush=True)
 
+        apart = [(sources.OWN_FLAGS_MACRO, None)] if todo.own_flags else []
         make = cpp_extension.CUDAExtension if todo.with_cuda else cpp_extension.CppExtension
         extension = make(
             EXTENSION,
-            todo.sources,
+            [source for source in todo.sources if source not in todo.own_flags],
             # absolute, as ninja runs in the object folder; sources stay relative and short
             include_dirs=[os.path.join(ROOT, folder) for folder in todo.include_dirs],
             library_dirs=todo.library_dirs,
-            define_macros=todo.define_macros,
+            define_macros=todo.define_macros + apart,
             extra_compile_args=todo.extra_compile_args,
         )
         self.distribution.ext_modules = [extension]
-        command = cpp_extension.BuildExtension(self.distribution)
+        build_extension = with_own_flags(cpp_extension.BuildExtension, todo.own_flags)
+        command = build_extension(self.distribution)
         for option in OPTIONS:
             if hasattr(self, option):
                 setattr(command, option, getattr(self, option))

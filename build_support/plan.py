@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .sources import CUDA_SOURCES, HOST_SOURCES
+from .sources import CUDA_SOURCES, HOST_SOURCES, MSVC_OWN_FLAGS
 
 NAME = "lltm_decoupled"
 MINIMUM_TORCH = (1, 11)
@@ -64,6 +64,7 @@ class Plan:
     extra_compile_args: dict[str, list[str]]
     include_dirs: list[str] = field(default_factory=lambda: ["cuda_core"])
     library_dirs: list[str] = field(default_factory=list)
+    own_flags: dict[str, list[str]] = field(default_factory=dict)  # of a source, besides the others
     arch_list: str = ""
     environment: dict[str, str] = field(default_factory=dict)  # to set before compiling
     messages: list[str] = field(default_factory=list)  # warnings, one line each
@@ -166,6 +167,7 @@ def plan(
     searched="PATH",
     version="",
     wheel_include_dirs=(),
+    target="",
 ):
     """Decide what to build from plain facts.
 
@@ -173,6 +175,7 @@ def plan(
     known_archs: what torch's cpp_extension accepts, None if unknown. gpu_visible: torch then
     chooses the architectures itself. searched: where nvcc was looked for. version: of the package.
     wheel_include_dirs: where torch's wheels keep the headers of CUDA's libraries.
+    target: sysconfig.get_platform().
     """
     windows = platform == "win32"
     if numbers(torch_version) < MINIMUM_TORCH:
@@ -236,6 +239,7 @@ def plan(
         extra_compile_args=flags,
         include_dirs=["cuda_core", *(toolkit.include_dirs if with_cuda else ())],
         library_dirs=[*(toolkit.library_dirs if with_cuda else ())],
+        own_flags=dict(MSVC_OWN_FLAGS) if target == "win-amd64" else {},
         arch_list=archs,
         environment=environment,
         messages=[

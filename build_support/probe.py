@@ -226,4 +226,5 @@ def gather(env, version):
         # Chooses the architectures only: whether CUDA is built never depends on a visible GPU.
         "gpu_visible": bool(torch.version.cuda) and torch.cuda.device_count() > 0,
         "version": version,
+        "target": sysconfig.get_platform(),
     }

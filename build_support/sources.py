@@ -5,6 +5,7 @@ HOST_SOURCES = (
     "cuda_core/cell_host.cpp",
     "cuda_core/cell_host_avx2.cpp",
     "cuda_core/cell_host_avx512.cpp",
+    "cuda_core/host_isa.cpp",
     "cuda_core/products_host.cpp",
     "cuda_core/step_host.cpp",
     "bindings/autocast.cpp",
@@ -37,3 +38,12 @@ CUDA_SOURCES = (
     "cuda_core/step_fused.cu",
     "cuda_core/step_kernels.cu",
 )
+
+# Microsoft's compiler has one instruction set for a whole file: these get flags of their own. GCC
+# and Clang find theirs in the files.
+MSVC_OWN_FLAGS = {
+    "cuda_core/cell_host_avx2.cpp": ["/arch:AVX2"],
+    "cuda_core/cell_host_avx512.cpp": ["/arch:AVX512"],
+}
+# What all host files of the core are told then.
+OWN_FLAGS_MACRO = "LLTM_HOST_X86_FLAGS"

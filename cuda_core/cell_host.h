@@ -5,9 +5,14 @@
 #include "lltm.h"
 #include "lltm_cell.h"
 
-// Where one compiler run can target several instruction sets: GCC and Clang on x86-64.
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+// Where there are variants for several instruction sets. GCC and Clang change theirs inside a file.
+// For other compilers the build has to give each variant's file flags of its own, and all files
+// LLTM_HOST_X86_FLAGS, which says so; without it there is the baseline only.
+#if defined(LLTM_HOST_X86_FLAGS) && (defined(__x86_64__) || defined(_M_X64))
 #define LLTM_HOST_X86_VARIANTS 1
+#elif defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define LLTM_HOST_X86_VARIANTS 1
+#define LLTM_HOST_X86_PRAGMAS 1
 #endif
 
 #if defined(_MSC_VER)
@@ -36,19 +41,9 @@ extern const HostCell host_cell_avx2;
 extern const HostCell host_cell_avx512;
 #endif
 
-// Which of the tables this processor can run.
+// Which of the tables this processor can run, under this operating system.
 enum HostIsa { kHostBaseline, kHostAvx2, kHostAvx512 };
-
-static inline HostIsa host_isa() {
-#ifdef LLTM_HOST_X86_VARIANTS
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw")) {
-    return kHostAvx512;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kHostAvx2;
-#endif
-  return kHostBaseline;
-}
+HostIsa host_isa();
 
 }  // namespace lltm
 

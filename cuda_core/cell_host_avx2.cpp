@@ -4,7 +4,11 @@
 
 #ifdef LLTM_HOST_X86_VARIANTS
 
-#if defined(__clang__)
+#if !defined(LLTM_HOST_X86_PRAGMAS)
+#if !defined(__AVX2__)
+#error "this file is compiled with flags of its own: build_support/sources.py"
+#endif
+#elif defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
 #pragma GCC push_options
@@ -22,7 +26,8 @@ LLTM_DEFINE_HOST_STEP(host_step_avx2)
 LLTM_DEFINE_HOST_PRODUCTS(host_products_avx2)
 }  // namespace lltm
 
-#if defined(__clang__)
+#if !defined(LLTM_HOST_X86_PRAGMAS)
+#elif defined(__clang__)
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options

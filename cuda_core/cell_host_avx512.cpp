@@ -4,7 +4,11 @@
 
 #ifdef LLTM_HOST_X86_VARIANTS
 
-#if defined(__clang__)
+#if !defined(LLTM_HOST_X86_PRAGMAS)
+#if !defined(__AVX512BW__)
+#error "this file is compiled with flags of its own: build_support/sources.py"
+#endif
+#elif defined(__clang__)
 #pragma clang attribute push(                                                                  \
     __attribute__((target("avx512f,avx512dq,avx512vl,avx512bw,fma,prefer-vector-width=512"))), \
     apply_to = function)
@@ -24,7 +28,8 @@ LLTM_DEFINE_HOST_STEP(host_step_avx512)
 LLTM_DEFINE_HOST_PRODUCTS(host_products_avx512)
 }  // namespace lltm
 
-#if defined(__clang__)
+#if !defined(LLTM_HOST_X86_PRAGMAS)
+#elif defined(__clang__)
 #pragma clang attribute pop
 #else
 #pragma GCC pop_options

@@ -191,6 +191,6 @@ void gradient_products_loop(const GradientProducts<T>& a) {
 #define LLTM_DEFINE_HOST_PRODUCTS(name)                                                       \
   const HostProducts name = {&gate_products_loop<float>, &gate_products_loop<double>,         \
                              &gradient_products_loop<float>, &gradient_products_loop<double>, \
-                             LLTM_VECTOR_BYTES};
+                             kVectorBytes};
 
 #endif  // LLTM_GRADIENTS_HOST_LOOPS_H_

@@ -34,6 +34,14 @@
 namespace lltm {
 namespace {
 
+// What the products report of themselves. Nothing promises that a compiler without vector types
+// keeps Lanes in registers: there the products of others are the safer choice.
+#if defined(__GNUC__) || defined(__clang__)
+const int32_t kVectorBytes = LLTM_VECTOR_BYTES;
+#else
+const int32_t kVectorBytes = 16;
+#endif
+
 #if defined(__GNUC__) || defined(__clang__)
 template <typename T>
 struct VectorOf;

@@ -36,3 +36,23 @@ def structure(doc, sizes, pointers):
     fields = [(name, ctypes.c_int64) for name in sizes.split()]
     fields += [(name, ctypes.c_void_p) for name in pointers.split()]
     return type(doc, (ctypes.Structure,), {"_fields_": fields})
+
+
+_SIZES = "batch_size state_size"
+# lltm_cell.h and lltm_step.h: the arguments of the two passes
+CELL = (
+    structure(
+        "CellForward",
+        _SIZES,
+        "gates bias old_cell new_h new_cell input_gate output_gate candidate_cell",
+    ),
+    structure("CellBackward", _SIZES, "grad_h grad_cell gates bias new_cell d_gates d_old_cell"),
+)
+STEP = (
+    structure("StepForward", _SIZES, "gates keep_h keep_cell old_h cell new_h state_h new_cell"),
+    structure(
+        "StepBackward",
+        _SIZES,
+        "grad_output activations new_cell keep_h keep_cell d_h d_cell d_gates",
+    ),
+)

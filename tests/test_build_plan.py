@@ -117,6 +117,23 @@ def test_flags():
     assert "-g0" not in make({"CFLAGS": "-O0 -g3"}).extra_compile_args["cxx"]
 
 
+def test_instruction_sets_of_microsofts_compiler():
+    """It has one for a whole file."""
+    own = make(platform="win32", target="win-amd64").own_flags
+    assert own == {
+        "cuda_core/cell_host_avx2.cpp": ["/arch:AVX2"],
+        "cuda_core/cell_host_avx512.cpp": ["/arch:AVX512"],
+    }
+    assert set(own) <= set(HOST_SOURCES)
+    for platform, target in (
+        ("win32", "win-arm64"),
+        ("win32", "win32"),
+        ("linux", "linux-x86_64"),
+        ("darwin", "macosx-11.0-universal2"),
+    ):
+        assert make(platform=platform, target=target).own_flags == {}
+
+
 def test_openmp_for_gcc_on_linux_only():
     """Others bring a runtime of their own, beside the one that torch has loaded."""
     for platform in ("linux", "darwin", "win32"):

@@ -1,6 +1,8 @@
 """The core built, linked and called without torch: by g++, by nvcc, and by a bare Python."""
 
+import ctypes
 import os
+import platform
 import re
 import sys
 
@@ -8,6 +10,7 @@ import pytest
 from repository import ROOT, files, read, run, tool
 
 from build_support.probe import find_toolkit
+from build_support.sources import MSVC_OWN_FLAGS, OWN_FLAGS_MACRO
 
 HOST = files("cuda_core", suffixes=(".cpp",))
 CUDA = files("cuda_core", suffixes=(".cu",))
@@ -17,6 +20,12 @@ TORCH_NVCC_DEFINES = [
     f"-D__CUDA_NO_{what}__"
     for what in ("HALF_OPERATORS", "HALF_CONVERSIONS", "BFLOAT16_CONVERSIONS", "HALF2_OPERATORS")
 ]
+# What GCC calls the instructions that Microsoft's compiler may use with such a flag.
+HASWELL = ("-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mlzcnt", "-mmovbe", "-mf16c")
+GCC_FLAGS = {
+    "/arch:AVX2": HASWELL,
+    "/arch:AVX512": (*HASWELL, *(f"-mavx512{part}" for part in ("f", "dq", "cd", "bw", "vl"))),
+}
 needs_elf = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="links and reads ELF files"
 )
@@ -34,19 +43,34 @@ def nvcc():
     return toolkit.nvcc
 
 
-def compile_all(compiler, sources, folder, *flags):
+def compile_all(compiler, sources, folder, *flags, own_flags=None):
     objects = []
     for source in sources:
         objects.append(folder / (source.replace("/", "-") + ".o"))
-        status, output = run(compiler, *flags, "-I", CORE, "-c", ROOT / source, "-o", objects[-1])
+        own = (own_flags or {}).get(source, ())
+        command = (compiler, *flags, *own, "-I", CORE, "-c", ROOT / source, "-o", objects[-1])
+        status, output = run(*command)
         assert status == 0, output
     return objects
 
 
-@pytest.fixture(scope="module")
-def host_objects(tmp_path_factory):
-    flags = ("-std=c++14", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror")
-    return compile_all(need("g++"), HOST, tmp_path_factory.mktemp("host"), *flags)
+def as_microsofts_compiler_is_told():
+    """(flags of all host files, flags of each) for GCC."""
+    own = {source: GCC_FLAGS[flag] for source, (flag,) in MSVC_OWN_FLAGS.items()}
+    return (f"-D{OWN_FLAGS_MACRO}",), own
+
+
+@pytest.fixture(scope="module", params=["pragmas", "flags"])
+def host_objects(request, tmp_path_factory):
+    """Both ways to compile a file for another instruction set."""
+    flags, own = ("-std=c++14", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror"), None
+    if request.param == "flags":
+        if platform.machine() not in ("x86_64", "AMD64"):
+            pytest.skip("flags for x86-64")
+        macros, own = as_microsofts_compiler_is_told()
+        flags += macros
+    folder = tmp_path_factory.mktemp("host")
+    return compile_all(need("g++"), HOST, folder, *flags, own_flags=own)
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +145,30 @@ def test_cuda_objects_export_the_header(cuda_objects):
     for path in cuda_objects:
         names |= symbols(path, "--extern-only", "--defined-only")
     check_exports(names, "cuda")
+
+
+@needs_elf
+def test_variants_share_nothing(host_objects):
+    """The linker keeps one of two equal functions, and it may be that of the wrong file."""
+    for path in host_objects:
+        if "avx" in path.name:
+            names = symbols(path, "--extern-only", "--defined-only")
+            table = re.compile(r"_ZN4lltm\d+host_(cell|step|products)_avx\w+E")
+            assert [name for name in names if not table.fullmatch(name)] == []
+
+
+@needs_elf
+def test_the_instruction_set_is_this_cpus(host_library):
+    cpu = set()
+    if platform.machine() == "x86_64":
+        with open("/proc/cpuinfo", encoding="ascii") as file:
+            cpu = set(file.read().split("flags", 1)[1].split("\n", 1)[0].split())
+    expected = 16
+    if {"avx2", "fma", "bmi1", "bmi2", "abm", "movbe", "f16c"} <= cpu:
+        expected = 32
+        if {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"} <= cpu:
+            expected = 64
+    assert ctypes.CDLL(str(host_library)).lltm_vector_bytes() == expected
 
 
 # A C++ library, torch, Python, cuBLAS. (Not __gxx_personality_v0: `noexcept` alone needs it.)

@@ -10,20 +10,10 @@ import functools
 
 import numpy as np
 import pytest
-from core_tables import VARIANTS, host_function, structure
+from core_tables import CELL, VARIANTS, host_function
 
 TYPES = {"float32": (0, np.float32), "float64": (1, np.float64)}  # place in the table
 MOST_ULP = 2.0  # over all of float32, too, which is four billion values
-
-SIZES = "batch_size state_size"  # lltm_cell.h
-CellForward = structure(
-    "CellForward",
-    SIZES,
-    "gates bias old_cell new_h new_cell input_gate output_gate candidate_cell",
-)
-CellBackward = structure(
-    "CellBackward", SIZES, "grad_h grad_cell gates bias new_cell d_gates d_old_cell"
-)
 
 
 def run(variant, type_name, x):
@@ -36,6 +26,7 @@ def run(variant, type_name, x):
         pointers = {name: array.ctypes.data for name, array in arrays.items()}
         loop(ctypes.byref(arguments(1, n, **pointers)))
 
+    CellForward, CellBackward = CELL
     forward = host_function("cell", variant, place, CellForward)
     backward = host_function("cell", variant, 4 + place, CellBackward)
     new_h, new_cell, sigmoid, elu, unused = (np.empty(n, dtype) for _ in range(5))

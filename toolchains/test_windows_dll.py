@@ -5,19 +5,21 @@ GCC's front end and C library, but Windows' data model, calling convention and e
 
 import re
 
-from test_core_alone import declared
+import pytest
+from test_core_alone import as_microsofts_compiler_is_told, compile_all, declared
 from tools import CORE, HOST_SOURCES, HOSTS, MINGW, ROOT, program, run, succeed, wine
 
 
-def test_library(tmp_path):
+@pytest.mark.parametrize("told", ["by pragmas", "as Microsoft's compiler"])
+def test_library(tmp_path, told):
     """Its exports, and what it computes; one test, for building it is most of the time."""
     library, host = tmp_path / "lltm.dll", tmp_path / "host.exe"
     strict = ("-O1", "-Wall", "-Wextra", "-Werror", "-I", CORE)
-    succeed(
-        *(program(MINGW + "g++-posix", MINGW + "g++"), "-std=c++14", "-shared", "-static"),
-        *(*strict, "-fno-trapping-math"),
-        *(*(ROOT / source for source in HOST_SOURCES), "-o", library),
-    )
+    cxx = program(MINGW + "g++-posix", MINGW + "g++")
+    macros, own = ((), None) if told == "by pragmas" else as_microsofts_compiler_is_told()
+    flags = ("-std=c++14", *strict, "-fno-trapping-math", *macros)
+    objects = compile_all(cxx, HOST_SOURCES, tmp_path, *flags, own_flags=own)
+    succeed(cxx, "-shared", "-static", *objects, "-o", library)
     compiler = program(MINGW + "gcc-posix", MINGW + "gcc")
     succeed(compiler, "-std=c99", *strict, HOSTS / "core.c", library, "-o", host)
 
