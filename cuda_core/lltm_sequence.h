@@ -15,6 +15,7 @@ struct SequenceShape {
   int64_t state_size;
   int64_t weights_stride;
   bool reverse;
+  const int64_t* first_rows;  // [T + 1] or null
 };
 
 template <typename S>
@@ -26,6 +27,7 @@ struct SequenceForward {
   ComputeType<S>* cell;  // [B, H]
   S* output;             // [T, B, H]
   S* new_cell;           // [T, B, H] or null
+  S* h_n;                // [B, H] or null
 };
 
 template <typename S>
@@ -61,9 +63,9 @@ static inline int32_t check(const SequenceForward<S>& a) {
   const int32_t status = check(a.shape);
   if (status || is_empty(a.shape)) return status;
   if (!a.weights) return -4;
-  if (!a.gates) return -7;
-  if (!a.cell) return -9;
-  if (!a.output) return -10;
+  if (!a.gates) return -8;
+  if (!a.cell) return -10;
+  if (!a.output) return -11;
   return 0;
 }
 
@@ -72,10 +74,10 @@ static inline int32_t check(const SequenceBackward<S>& a) {
   const int32_t status = check(a.shape);
   if (status || is_empty(a.shape)) return status;
   if (!a.weights) return -4;
-  if (!a.activations) return -8;
-  if (!a.new_cell) return -9;
-  if (!a.d_cell) return -11;
-  if (!a.d_gates) return -13;
+  if (!a.activations) return -9;
+  if (!a.new_cell) return -10;
+  if (!a.d_cell) return -12;
+  if (!a.d_gates) return -14;
   return 0;
 }
 

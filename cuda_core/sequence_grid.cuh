@@ -58,9 +58,22 @@ class GridBlock {
   __device__ __forceinline__ bool inside(int turn) const {
     return item.has_unit && row(turn) < batch_size;
   }
-  __device__ __forceinline__ Position start() const { return {0, 0, rows.first}; }
+  // Whether this thread has something to compute; with packed data a row may lack a step.
+  __device__ __forceinline__ bool inside(Position p) const {
+    return item.has_unit && row(p.turn) < rows.count(p.step);
+  }
+  // Whether that is its row's first step, or its last one.
+  __device__ __forceinline__ bool is_first(Position p) const {
+    return p.step == 0 || row(p.turn) >= rows.count(p.step - 1);
+  }
+  __device__ __forceinline__ bool is_last(Position p) const {
+    return p.step + 1 == steps || row(p.turn) >= rows.count(p.step + 1);
+  }
+  __device__ __forceinline__ Position start() const { return {0, 0, rows[0]}; }
   __device__ __forceinline__ void advance(Position& p) const {
-    p.advance(launch.turns, rows.advance);
+    if (++p.turn < launch.turns) return;
+    p.turn = 0;
+    if (++p.step < steps) p.line = rows[p.step];
   }
   // This thread's row of a position in the arrays.
   __device__ __forceinline__ int64_t line(Position p) const { return p.line + row(p.turn); }
@@ -168,7 +181,7 @@ class GridBlock {
     }
     store_states(states);
     for (; p.step < steps; advance(p)) {
-      if (inside(p.turn)) fill(line(p), nan);
+      if (inside(p)) fill(line(p), nan);
     }
   }
 

@@ -77,6 +77,7 @@ class GridForward : GridBlock<Shape> {
       wait_for_copies<kCopiesAhead - 1>();
       __syncthreads();
       if (memory.gave_up[parity]) {
+        if (a.h_n) fail_last();
         return this->fail(now, a.cell, [&](int64_t line, float nan) {
           store_pair(nan, nan, a.output + line * H + item.unit);
           // From which every gradient gets it.
@@ -132,7 +133,7 @@ class GridForward : GridBlock<Shape> {
   // This thread's gates of a position to shared memory, and on to the next position.
   __device__ __forceinline__ void copy_gates(int count, Position& p) {
     if (p.step < steps) {
-      if (inside(p.turn)) {
+      if (inside(p)) {
         const S* const from = a.gates + (this->line(p)) * 3 * H + item.unit;
 #pragma unroll
         for (int gate = 0; gate < 3; ++gate) {
@@ -145,15 +146,24 @@ class GridForward : GridBlock<Shape> {
     end_copies();
   }
 
+  __device__ __forceinline__ void fail_last() const {
+    const float nan = __uint_as_float(0x7fc00000u);
+    for (int turn = 0; turn < launch.turns; ++turn) {
+      if (inside(turn)) store_pair(nan, nan, a.h_n + row(turn) * H + item.unit);
+    }
+  }
+
   __device__ __forceinline__ void compute(Position p, int count, int parity) {
-    const bool is_inside = inside(p.turn);
+    const bool is_inside = inside(p);
+    const bool is_first = is_inside && this->is_first(p);
     float2 x[3];
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       const float2 sum = memory.sums.sum(parity, gate, item);
       const float2 given =
           load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
-      x[gate] = make_float2(given.x + sum.x * unscale, given.y + sum.y * unscale);
+      x[gate] =
+          is_first ? given : make_float2(given.x + sum.x * unscale, given.y + sum.y * unscale);
     }
     if (is_inside) {
       float2& cell = state_of(p.turn);
@@ -174,9 +184,12 @@ class GridForward : GridBlock<Shape> {
 
   __device__ __forceinline__ void keep(Position p) {
     if (this->removes(p.step)) remove(group(p.step + kRemovedAhead, p.turn) + place());
-    if (!inside(p.turn)) return;
+    if (!inside(p)) return;
     const int64_t line = this->line(p);
     store_pair(first.new_h, second.new_h, a.output + line * H + item.unit);
+    if (a.h_n && this->is_last(p)) {
+      store_pair(first.new_h, second.new_h, a.h_n + row(p.turn) * H + item.unit);
+    }
     if (!a.new_cell) return;
     store_pair(first.new_cell, second.new_cell, a.new_cell + line * H + item.unit);
     S* const gates = a.gates + line * 3 * H + item.unit;
