@@ -123,6 +123,7 @@ struct Core;
     }                                                                                             \
     /* Of a dense tensor of the compute type, and of a mask. */                                   \
     static Compute* compute_pointer(const at::Tensor& tensor, int64_t rows) {                     \
+      if (!tensor.defined()) return nullptr;                                                      \
       return tensor.data_ptr<Compute>() + rows * tensor.stride(0);                                \
     }                                                                                             \
     static const uint8_t* mask_pointer(const at::Tensor& tensor, int64_t rows) {                  \

@@ -44,11 +44,15 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   const at::Tensor keep_h = dense_rows(a.zoneout_h);
   const at::Tensor keep_cell = dense_rows(a.zoneout_c);
   const at::Tensor h0 = dense(a.h0);
-  at::Tensor cell = at::empty({B, H}, options.dtype(compute_dtype(a.input))).copy_(a.c0);
   const int64_t chunk = steps_at_once(a, sizes, T, keep);
   const int64_t chunks = (T + chunk - 1) / chunk;
   const SequenceProducts products(a, sizes, (std::min)(T, chunk), Pass::kForward);
   const bool at_once = products.path() == Path::kOneLaunch;
+  // One launch that need not keep its first cell takes c0 and gives c_n as they are.
+  const bool carries_cell = !at_once || chunks != 1 || keeps_chunks;
+  const at::Tensor c0 = carries_cell ? at::Tensor() : dense(a.c0);
+  at::Tensor cell;
+  if (carries_cell) cell = at::empty({B, H}, options.dtype(compute_dtype(a.input))).copy_(a.c0);
   const Exchange exchange(products.launch(), a.input);
   // With packed data the rows of two steps differ: the state has a place of its own.
   at::Tensor state_h;
@@ -63,6 +67,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   if (keeps_steps) outputs.cells = at::empty({N, H}, options);
   const at::Tensor cells = outputs.cells;
   if (keeps_chunks) outputs.cells = at::empty({chunks, B, H}, cell.options());
+  if (!carries_cell) outputs.c_n = at::empty({B, H}, options);
 
   const PackedRows packed_rows = at_once ? PackedRows(schedule, a) : PackedRows();
   with_core(a.input, [&](auto core, CUstream_st* stream) {
@@ -82,14 +87,15 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
                                old_h.narrow(0, row, rows));
           });
         }
-        check_status(
-            core.sequence_forward(
-                end - begin, B, H, C::pointer(products.weights_h(), 0),
-                products.weights_h().stride(0), a.reverse, packed_rows.of(begin, end),
-                C::pointer(chunk_gates, 0), spread ? nullptr : C::pointer(old_h, 0),
-                C::compute_pointer(cell, 0), C::pointer(outputs.output, all.first),
-                C::pointer(cells, all.first), C::pointer(state_h, 0), exchange.options(), stream),
-            "sequence_forward");
+        check_status(core.sequence_forward(end - begin, B, H, C::pointer(products.weights_h(), 0),
+                                           products.weights_h().stride(0), a.reverse,
+                                           packed_rows.of(begin, end), C::pointer(chunk_gates, 0),
+                                           spread ? nullptr : C::pointer(old_h, 0),
+                                           C::pointer(c0, 0), C::compute_pointer(cell, 0),
+                                           C::pointer(outputs.output, all.first),
+                                           C::pointer(cells, all.first), C::pointer(state_h, 0),
+                                           C::pointer(outputs.c_n, 0), exchange.options(), stream),
+                     "sequence_forward");
         continue;
       }
       for (int64_t i = begin; i < end; ++i) {
@@ -132,7 +138,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
     outputs.h_n = at::empty({B, H}, options);
     outputs.h_n.copy_(T == 0 ? h0 : outputs.output.narrow(0, schedule[T - 1].first, B));
   }
-  outputs.c_n = cell.to(a.input.scalar_type());
+  if (carries_cell) outputs.c_n = cell.to(a.input.scalar_type());
   outputs.activations = keeps_steps ? gates : at::empty({0, 3 * H}, options);
   if (!a.batch_sizes.defined()) outputs.output = outputs.output.view({sizes.steps, B, H});
   return outputs;

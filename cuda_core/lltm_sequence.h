@@ -24,10 +24,12 @@ struct SequenceForward {
   const S* weights;      // [3H, H]
   S* gates;              // [T, B, 3H]
   const S* h0;           // [B, H] or null
-  ComputeType<S>* cell;  // [B, H]
+  const S* c0;           // [B, H] or null
+  ComputeType<S>* cell;  // [B, H] or null
   S* output;             // [T, B, H]
   S* new_cell;           // [T, B, H] or null
   S* h_n;                // [B, H] or null
+  S* c_n;                // [B, H] or null
 };
 
 template <typename S>
@@ -64,8 +66,8 @@ static inline int32_t check(const SequenceForward<S>& a) {
   if (status || is_empty(a.shape)) return status;
   if (!a.weights) return -4;
   if (!a.gates) return -8;
-  if (!a.cell) return -10;
-  if (!a.output) return -11;
+  if (!a.cell && !(a.c0 && a.c_n)) return -11;
+  if (!a.output) return -12;
   return 0;
 }
 

@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceFo
 
   const StepRows rows(a.shape, a.shape.reverse);
   const int64_t at = row * H + unit;
-  float cell = inside ? a.cell[at] : 0.0f;
+  float cell = inside ? (a.c0 ? load(a.c0[at]) : a.cell[at]) : 0.0f;
   float h = inside ? load(a.h0[at]) : 0.0f;
   reinterpret_cast<float*>(shared_h[0][my_row])[unit] = h;
   bool has_next = inside && row < rows.count(0);
@@ -111,7 +111,8 @@ __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceFo
     __syncthreads();
   }
   if (!writes) return;
-  a.cell[at] = cell;
+  if (a.cell) a.cell[at] = cell;
+  if (a.c_n) store(cell, a.c_n + at);
   if (a.h_n) store(h, a.h_n + at);
 }
 

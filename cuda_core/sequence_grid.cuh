@@ -80,12 +80,15 @@ class GridBlock {
   __device__ __forceinline__ float2& state_of(int turn) {
     return memory.states[turn * kCount + threadIdx.x];
   }
-  __device__ __forceinline__ void load_states(const float* states) {
+  template <typename Any>
+  __device__ __forceinline__ void load_states(const Any* states) {
     for (int turn = 0; turn < launch.turns; ++turn) {
-      if (inside(turn)) state_of(turn) = load_pair<float>(states + row(turn) * H + item.unit);
+      if (inside(turn)) state_of(turn) = load_pair<Any>(states + row(turn) * H + item.unit);
     }
   }
-  __device__ __forceinline__ void store_states(float* states) {
+  template <typename Any>
+  __device__ __forceinline__ void store_states(Any* states) {
+    if (!states) return;
     for (int turn = 0; turn < launch.turns; ++turn) {
       if (!inside(turn)) continue;
       store_pair(state_of(turn).x, state_of(turn).y, states + row(turn) * H + item.unit);
@@ -170,7 +173,7 @@ class GridBlock {
   // Some block did not come. Neither the state nor the values of the steps from here on may look
   // like any: fill(row of the arrays, NaN).
   template <typename Fill>
-  __device__ __forceinline__ void fail(Position p, float* states, const Fill& fill) {
+  __device__ __forceinline__ void fail(Position p, const Fill& fill) {
     const float nan = __uint_as_float(0x7fc00000u);
     if (threadIdx.x == 0 && launch.failure) {
       *launch.failure = 1;
@@ -179,7 +182,6 @@ class GridBlock {
     for (int turn = 0; turn < launch.turns; ++turn) {
       if (inside(turn)) state_of(turn) = make_float2(nan, nan);
     }
-    store_states(states);
     for (; p.step < steps; advance(p)) {
       if (inside(p)) fill(line(p), nan);
     }

@@ -74,10 +74,11 @@ class GridBackward : GridBlock<Shape> {
       this->multiply(reader, parity, now);
       __syncthreads();
       if (memory.gave_up[parity]) {
-        return this->fail(now, a.d_cell, [&](int64_t line, float nan) {
+        this->fail(now, [&](int64_t line, float nan) {
           S* const d_gates = a.d_gates + line * 3 * H + item.unit;
           for (int gate = 0; gate < 3; ++gate) store_pair(nan, nan, d_gates + gate * H);
         });
+        break;
       }
       const Position done = now;
       if (item.exists) compute(done, parity);

@@ -53,13 +53,21 @@ def test_forward_and_backward(dtype, sizes, reverse, packed):
     forward = core("sequence_forward", dtype)
     sizes_and_weights = (T, B, H, weights, strided[1], reverse, first_rows)
     carried, last = cell.clone(), poisoned(dtype, B, H)
-    assert forward(*sizes_and_weights, activations, h0, carried, got, new_cell, last, None) == 0
+    assert (
+        forward(*sizes_and_weights, activations, h0, None, carried, got, new_cell, last, None, None)
+        == 0
+    )
     torch.testing.assert_close(exact(last), h_n.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(got), output.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(carried), c_n.detach(), rtol=tolerance, atol=T * tolerance)
-    again, carried = poisoned(dtype, *shape, H), cell.clone()
-    assert forward(*sizes_and_weights, gates, h0, carried, again, None, None, None) == 0
+    again, c_n = poisoned(dtype, *shape, H), poisoned(dtype, B, H)
+    c0 = cell.cpu().to(dtype).cuda()
+    carried = exact(c0).float().cuda()
+    same = (*sizes_and_weights, gates, h0)
+    assert forward(*same[:-2], gates.clone(), h0, None, carried, got, None, None, None, None) == 0
+    assert forward(*same, c0, None, again, None, None, c_n, None) == 0
     assert torch.equal(again.cpu(), got.cpu())
+    assert torch.equal(c_n.cpu(), carried.cpu().to(dtype))
 
     grad_output, d_h, d_cell = (
         from_host(dtype, *shape, H),
@@ -124,7 +132,7 @@ def test_statuses(dtype):
     forward, backward = (core(f"sequence_{way}", dtype) for way in ("forward", "backward"))
     some = from_host(torch.float64, 2, 100)
     for call, count, wrong in (
-        (forward, 6, {0: -8, 1: -9, 2: -10, 3: -11}),
+        (forward, 8, {0: -8, 1: -9, 4: -12}),
         (backward, 7, {1: -9, 2: -10, 4: -12, 5: -13, 6: -14}),
     ):
         arguments = [some] * count + [None]
@@ -137,6 +145,10 @@ def test_statuses(dtype):
         for position, status in wrong.items():
             arguments = [None if i == position else some for i in range(count)] + [None]
             assert call(2, 2, 4, some, 4, 0, None, *arguments) == status
+        if call is forward:  # without cell both c0 and c_n are wanted
+            for c0, c_n in ((None, some), (some, None)):
+                arguments = [some, some, c0, None, some, None, None, c_n, None]
+                assert call(2, 2, 4, some, 4, 0, None, *arguments) == -11
         assert call(0, 2, 4, None, 4, 0, None, *[None] * (count + 1)) == 0
         assert call(2, 0, 4, None, 4, 0, None, *[None] * (count + 1)) == 0
     torch.cuda.synchronize()

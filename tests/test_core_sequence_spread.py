@@ -83,13 +83,21 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     activations, carried = gates.clone(), cell.clone()
     forward = core("sequence_forward", dtype)
     last = poisoned(dtype, B, H)
-    assert forward(*arguments, activations, None, carried, got, new_cell, last, options) == 0
+    assert (
+        forward(*arguments, activations, None, None, carried, got, new_cell, last, None, options)
+        == 0
+    )
     torch.testing.assert_close(exact(last), h_n.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(got), output.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(carried), c_n.detach(), rtol=tolerance, atol=T * tolerance)
-    again, carried = poisoned(dtype, *output.shape), cell.clone()
-    assert forward(*arguments, gates.clone(), None, carried, again, None, None, options) == 0
+    again, c_n = poisoned(dtype, *output.shape), poisoned(dtype, B, H)
+    c0 = cell.cpu().to(dtype).cuda()
+    carried = exact(c0).float().cuda()
+    tail = (carried, got, None, None, None, options)
+    assert forward(*arguments, gates.clone(), None, None, *tail) == 0
+    assert forward(*arguments, gates.clone(), None, c0, None, again, None, None, c_n, options) == 0
     assert torch.equal(again.cpu(), got.cpu())
+    assert torch.equal(c_n.cpu(), carried.cpu().to(dtype))
 
     options, late = spread(dtype, 1, sizes)
     grad_output, d_h = from_host(dtype, *output.shape), from_host(dtype, B, H)
@@ -120,7 +128,10 @@ def test_spread_at_the_accuracy_of_tf32(sizes):
     got, new_cell = poisoned(torch.float32, *sizes), poisoned(torch.float32, *sizes)
     activations, carried = gates.clone(), cell.clone()
     forward = core("sequence_forward", torch.float32)
-    assert forward(*arguments, activations, None, carried, got, new_cell, None, options) == 0
+    assert (
+        forward(*arguments, activations, None, None, carried, got, new_cell, None, None, options)
+        == 0
+    )
 
     options, _ = spread(torch.float32, 1, sizes, tf32=1)
     grad_output, d_cell = from_host(torch.float32, *sizes), from_host(torch.float32, B, H)
@@ -142,7 +153,7 @@ def test_a_spread_step_with_nan_stays_in_its_row(dtype):
     gates[2, 4, 300] = float("inf")
     got, new_cell = poisoned(dtype, *sizes), poisoned(dtype, *sizes)
     forward = core("sequence_forward", dtype)
-    assert forward(*arguments, gates, None, cell, got, new_cell, None, options) == 0
+    assert forward(*arguments, gates, None, None, cell, got, new_cell, None, None, options) == 0
     is_nan = exact(got).isnan()
     assert is_nan[1, 3, 10:12].all() and is_nan[2:, 3].all()
     is_nan[:, 3] = False
@@ -171,10 +182,11 @@ def test_a_block_that_waits_in_vain_says_so(dtype):
     options, failure = spread(dtype, 0, sizes, patience=1)
     got, new_cell = from_host(dtype, *sizes), from_host(dtype, *sizes)
     forward = core("sequence_forward", dtype)
-    carried, last = cell.clone(), from_host(dtype, 16, 512)
-    assert forward(*arguments, gates.clone(), None, carried, got, new_cell, last, options) == 0
+    carried, last, c_n = cell.clone(), from_host(dtype, 16, 512), from_host(dtype, 16, 512)
+    tail = (carried, got, new_cell, last, c_n, options)
+    assert forward(*arguments, gates.clone(), None, None, *tail) == 0
     assert failure.item() == 1
-    assert exact(last).isnan().any()
+    assert exact(last).isnan().any() and exact(c_n).isnan().any()
     assert exact(got)[-1].isnan().all() and exact(new_cell)[-1].isnan().all()
     assert exact(carried).isnan().any()
 
@@ -192,7 +204,8 @@ def test_statuses_of_a_spread_launch(dtype):
     options, _ = spread(dtype, 0, sizes)
     output = poisoned(dtype, *sizes)
     forward = core("sequence_forward", dtype)
-    assert forward(*arguments, gates, output, cell, output, None, None, options) == -9
-    assert forward(*arguments, gates, None, cell, output, None, None, None) == -9
+    tail = (None, cell, output, None, None, None)
+    assert forward(*arguments, gates, output, *tail, options) == -9
+    assert forward(*arguments, gates, None, *tail, None) == -9
     options.workspace = None
-    assert forward(*arguments, gates, None, cell, output, None, None, options) == -14
+    assert forward(*arguments, gates, None, *tail, options) == -16
