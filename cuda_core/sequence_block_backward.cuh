@@ -14,7 +14,7 @@ struct Saved {
 
 // Eight neighbouring threads share four units: each sums an eighth of the 3 * kWidth d_gates for
 // the four, for every row. With two rows each thread then has one unit of one row.
-template <typename S, int kWidth, int kRows>
+template <typename S, int kWidth, int kRows, bool kPacked>
 __global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceBackward<S> a) {
   const int kColumns = 3 * kWidth / 8;  // of a thread
   __shared__ float4 shared_d[2][kRows][3 * kWidth / 4];
@@ -70,11 +70,11 @@ __global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceB
     return exchange_sum(kRows == 2 && eighth >= 4, s[0], s[kRows - 1], 4);
   };
 
-  const StepRows rows(a.shape, !a.shape.reverse);
+  const StepRows<kPacked> rows(a.shape, !a.shape.reverse);
   const int steps = static_cast<int>(a.shape.steps);
   const auto load_saved = [&](int t) {
     Saved saved = {};
-    if (!inside || t >= steps || row >= rows.count(t)) return saved;
+    if (!inside || t >= steps || !rows.has(t, row)) return saved;
     const int64_t place = (rows[t] + row) * H + unit;
     const S* const activations = a.activations + (rows[t] + row) * 3 * H + unit;
     if (a.grad_output) saved.grad_output = load(a.grad_output[place]);
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceB
   for (int t = 0; t < steps; ++t) {
     const Saved saved = next;
     next = load_saved(t + 1);
-    if (inside && t + kAhead < steps && row < rows.count(t + kAhead)) {
+    if (inside && t + kAhead < steps && rows.has(t + kAhead, row)) {
       const int64_t place = (rows[t + kAhead] + row) * H + unit;
       const S* const activations = a.activations + (rows[t + kAhead] + row) * 3 * H + unit;
       if (a.grad_output) prefetch(a.grad_output + place);
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceB
       if (had_step) d_h = d_old_h;
     }
     const bool flows = had_step || a.d_h_n || a.grad_output;
-    const bool has_step = inside && row < rows.count(t);
+    const bool has_step = inside && rows.has(t, row);
     had_step = has_step;
     const CellGradient<float> gradient =
         cell_backward_saved(flows, d_h + saved.grad_output, d_cell, saved.input_gate,

@@ -9,7 +9,7 @@ namespace {
 
 // Four neighbouring threads share two units: each sums a quarter of the columns for the three gates
 // of both, for every row of the block. With two rows each thread then has one unit of one row.
-template <typename S, int kWidth, int kRows>
+template <typename S, int kWidth, int kRows, bool kPacked>
 __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceForward<S> a) {
   __shared__ float4 shared_h[2][kRows][kWidth / 4];
   const int H = static_cast<int>(a.shape.state_size);
@@ -38,12 +38,12 @@ __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceFo
     }
   }
 
-  const StepRows rows(a.shape, a.shape.reverse);
+  const StepRows<kPacked> rows(a.shape, a.shape.reverse);
   const int64_t at = row * H + unit;
   float cell = inside ? (a.c0 ? load(a.c0[at]) : a.cell[at]) : 0.0f;
   float h = inside ? load(a.h0[at]) : 0.0f;
   reinterpret_cast<float*>(shared_h[0][my_row])[unit] = h;
-  bool has_next = inside && row < rows.count(0);
+  bool has_next = inside && rows.has(0, row);
   float next[3];
 #pragma unroll
   for (int gate = 0; gate < 3; ++gate) {
@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceFo
   for (int t = 0; t < steps; ++t) {
     S* const gates = a.gates + (rows[t] + row) * 3 * H + unit;
     const bool has_step = has_next;
-    has_next = inside && t + 1 < steps && row < rows.count(t + 1);
-    const bool prefetches = inside && t + kAhead < steps && row < rows.count(t + kAhead);
+    has_next = inside && t + 1 < steps && rows.has(t + 1, row);
+    const bool prefetches = inside && t + kAhead < steps && rows.has(t + kAhead, row);
     float sums[kRows][2][3] = {};
 #pragma unroll
     for (int j = 0; j < kWidth / 16; ++j) {

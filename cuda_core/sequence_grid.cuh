@@ -47,7 +47,9 @@ class GridBlock {
         first_group(blockIdx.x / launch.slices * launch.turns),
         warp(threadIdx.x >> 5),
         lane(threadIdx.x & 31),
+        packed(shape.first_rows != nullptr),
         rows(shape, from_the_end),
+        lines(shape, from_the_end),
         item(slice, H) {
     if (threadIdx.x == 0) memory.gave_up[0] = memory.gave_up[1] = 0;
   }
@@ -60,20 +62,28 @@ class GridBlock {
   }
   // Whether this thread has something to compute; with packed data a row may lack a step.
   __device__ __forceinline__ bool inside(Position p) const {
-    return item.has_unit && row(p.turn) < rows.count(p.step);
+    return inside(p.turn) && has(p.step, p.turn);
+  }
+  __device__ __forceinline__ bool has(int step, int turn) const {
+    return !packed || lines.has(step, row(turn));
   }
   // Whether that is its row's first step, or its last one.
   __device__ __forceinline__ bool is_first(Position p) const {
-    return p.step == 0 || row(p.turn) >= rows.count(p.step - 1);
+    return p.step == 0 || !has(p.step - 1, p.turn);
   }
   __device__ __forceinline__ bool is_last(Position p) const {
-    return p.step + 1 == steps || row(p.turn) >= rows.count(p.step + 1);
+    return p.step + 1 == steps || !has(p.step + 1, p.turn);
   }
-  __device__ __forceinline__ Position start() const { return {0, 0, rows[0]}; }
+  __device__ __forceinline__ Position start() const { return {0, 0, packed ? lines[0] : rows[0]}; }
   __device__ __forceinline__ void advance(Position& p) const {
     if (++p.turn < launch.turns) return;
     p.turn = 0;
-    if (++p.step < steps) p.line = rows[p.step];
+    ++p.step;
+    if (!packed) {
+      p.line += rows.advance;
+    } else if (p.step < steps) {
+      p.line = lines[p.step];
+    }
   }
   // This thread's row of a position in the arrays.
   __device__ __forceinline__ int64_t line(Position p) const { return p.line + row(p.turn); }
@@ -191,7 +201,9 @@ class GridBlock {
   Memory& memory;
   const int64_t batch_size;
   const int H, steps, slice, first_group, warp, lane;
-  const StepRows rows;
+  const bool packed;
+  const StepRows<false> rows;
+  const StepRows<true> lines;  // with packed data
   const Item<kUnits, kRows> item;
 
  private:

@@ -60,14 +60,14 @@ def test_forward_and_backward(dtype, sizes, reverse, packed):
     torch.testing.assert_close(exact(last), h_n.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(got), output.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(carried), c_n.detach(), rtol=tolerance, atol=T * tolerance)
-    again, c_n = poisoned(dtype, *shape, H), poisoned(dtype, B, H)
+    again, last_c = poisoned(dtype, *shape, H), poisoned(dtype, B, H)
     c0 = cell.cpu().to(dtype).cuda()
     carried = exact(c0).float().cuda()
     same = (*sizes_and_weights, gates, h0)
     assert forward(*same[:-2], gates.clone(), h0, None, carried, got, None, None, None, None) == 0
-    assert forward(*same, c0, None, again, None, None, c_n, None) == 0
+    assert forward(*same, c0, None, again, None, None, last_c, None) == 0
     assert torch.equal(again.cpu(), got.cpu())
-    assert torch.equal(c_n.cpu(), carried.cpu().to(dtype))
+    assert torch.equal(last_c.cpu(), carried.cpu().to(dtype))
 
     grad_output, d_h, d_cell = (
         from_host(dtype, *shape, H),

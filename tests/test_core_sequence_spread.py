@@ -90,14 +90,14 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     torch.testing.assert_close(exact(last), h_n.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(got), output.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(carried), c_n.detach(), rtol=tolerance, atol=T * tolerance)
-    again, c_n = poisoned(dtype, *output.shape), poisoned(dtype, B, H)
+    again, last_c = poisoned(dtype, *output.shape), poisoned(dtype, B, H)
     c0 = cell.cpu().to(dtype).cuda()
     carried = exact(c0).float().cuda()
     tail = (carried, got, None, None, None, options)
     assert forward(*arguments, gates.clone(), None, None, *tail) == 0
-    assert forward(*arguments, gates.clone(), None, c0, None, again, None, None, c_n, options) == 0
+    assert forward(*arguments, gates.clone(), None, c0, None, again, None, None, last_c, options) == 0
     assert torch.equal(again.cpu(), got.cpu())
-    assert torch.equal(c_n.cpu(), carried.cpu().to(dtype))
+    assert torch.equal(last_c.cpu(), carried.cpu().to(dtype))
 
     options, late = spread(dtype, 1, sizes)
     grad_output, d_h = from_host(dtype, *output.shape), from_host(dtype, B, H)
