@@ -25,7 +25,7 @@ def run(args):
         with machine.prepared(settings.device, settings.threads, settings.tf32):
             for what in settings.whats:
                 contenders, absent[what] = chosen(what, settings)
-                measure(what, settings, contenders, absent[what], rows)
+                show(what, settings, contenders, absent[what], rows)
     finally:  # Ctrl-C keeps what was measured
         report.write(args, facts, rows, left_out=absent)
     if args.plot:
@@ -33,7 +33,7 @@ def run(args):
     return 1 if any(row["error"] for row in rows if row["contender"] == "ours") else 0
 
 
-def measure(what, settings, contenders, absent, rows):
+def show(what, settings, contenders, absent, rows):
     """Print the table of a cell or a layer as it grows, and add to the rows."""
     for reason in dict.fromkeys(absent.values()):
         names = ", ".join(name for name in absent if absent[name] == reason)

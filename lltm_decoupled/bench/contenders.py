@@ -117,7 +117,8 @@ class FlashRNN(nn.Module):
 
     def forward(self, input):
         flashrnn = importlib.import_module("flashrnn").flashrnn
-        products = self.inputs(input.transpose(0, 1)).unflatten(2, self.bias.shape)
+        products = self.inputs(input.transpose(0, 1))
+        products = products.view(*products.shape[:2], *self.bias.shape)
         dtype = str(input.dtype).replace("torch.", "")
         options = {"function": "lstm", "backend": self.backend, "dtype": dtype}
         states, _ = flashrnn(products, self.weights, self.bias, **options)

@@ -127,8 +127,10 @@ def summary(seconds, steps):
     values = sorted(value / steps * 1e6 for value in seconds)
     if not values:
         return {"us": None, "us_low": None, "us_high": None, "calls": 0}
-    low, median, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
-    return {"us": median, "us_low": low, "us_high": high, "calls": len(values)}
+    if len(values) == 1:
+        values *= 2
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"us": median, "us_low": low, "us_high": high, "calls": len(seconds)}
 
 
 def add_ratios(rows, contenders):

@@ -118,8 +118,8 @@ def build(name):
             extra_cflags=["/O2" if sys.platform == "win32" else "-O3"],
             extra_include_paths=[path for path in todo.include_dirs if os.path.isabs(path)],
         )
-    except Exception:
-        print("failed")
+    except Exception as error:  # of a compiler, in as many lines as it needs
+        print(f"failed\n{error}")
         raise
     print(f"{time.time() - start:.0f} s")
     return module
