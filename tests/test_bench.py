@@ -96,6 +96,17 @@ def test_the_process_is_as_before(monkeypatch):
     assert cores is None or os.sched_getaffinity(0) == cores
 
 
+def test_a_device_that_gives_up_ends_it_in_a_line(monkeypatch, capsys, tmp_path):
+    def release(device):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\nhelp")
+
+    monkeypatch.setattr(timing, "release", release)
+    path = tmp_path / "rows.json"
+    line = fails(capsys, *TINY, *PAIR, "--passes", "forward", "--json", path)
+    assert "cannot go on at cell, float32, (3, 2, 4): RuntimeError: CUDA error: an ill" in line
+    assert len(json.loads(path.read_text(encoding="utf-8"))["rows"]) == 3
+
+
 class Raises(nn.Module):
     def __init__(self, input_size, hidden_size):
         super().__init__()
@@ -118,7 +129,7 @@ def test_a_contender_that_fails_is_reported_and_others_go_on(monkeypatch, capsys
     start = "3, 2, 4          forward           "
     assert start + "plain           failed: ValueError: first line" in lines
     assert start + "haste           failed: MemoryError" in lines
-    rows = {row["contender"]: row for row in json.loads(path.read_text())["rows"]}
+    rows = {row["contender"]: row for row in json.loads(path.read_text(encoding="utf-8"))["rows"]}
     assert rows["plain"]["us"] is None and rows["plain"]["times_ours"] is None
     assert rows["plain"]["error"] == "ValueError: first line"
     assert rows["LSTM"]["times_ours"] > 0 and rows["ours"]["error"] is None
@@ -154,7 +165,7 @@ def test_ctrl_c_keeps_what_was_measured(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(contenders.LAYERS, "plain", contenders.Contender(Impatient))
     path = tmp_path / "rows.json"
     assert bench(*PAIR, "--json", path) == cli.INTERRUPTED
-    assert {row["what"] for row in json.loads(path.read_text())["rows"]} == {"cell"}
+    assert {row["what"] for row in json.loads(path.read_text(encoding="utf-8"))["rows"]} == {"cell"}
     assert calls and "interrupted" in capsys.readouterr().err
 
 

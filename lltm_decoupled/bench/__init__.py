@@ -5,7 +5,8 @@ that a busy machine is as busy for each. What this machine lacks is left out, an
 The exit code is 1 if ours could not be measured.
 """
 
-from . import machine, options, plot, report, stages
+from ..cli import UserError
+from . import machine, options, plot, report, stages, timing
 from .measure import benchmark, chosen
 from .options import add_arguments
 
@@ -43,6 +44,10 @@ def show(what, settings, contenders, absent, rows):
         steps = f", {settings.steps} steps" if what == "layer" else ""
         print(f"\n{what}, {kind}{steps}\n{report.HEADER}")
         for size in settings.sizes_of(what):
-            for row in benchmark(what, size, dtype, settings, contenders):
-                rows.append(row)
-                print(report.line(row))
+            try:
+                for row in benchmark(what, size, dtype, settings, contenders):
+                    rows.append(row)
+                    print(report.line(row))
+            except RuntimeError as error:  # no memory, or a contender left the GPU unusable
+                place = f"{what}, {kind}, {size}"
+                raise UserError(f"cannot go on at {place}: {timing.in_a_line(error)}") from None
