@@ -207,6 +207,18 @@ def test_flashrnn_gets_its_shapes(monkeypatch):
         run(layer, (input,))
 
 
+@pytest.mark.parametrize("what", ["cell", "layer"])
+def test_the_default_is_every_contender_and_the_usual_sizes(what):
+    parser = cli.build_parser()
+    settings = options.pick(parser.parse_args(["bench", "--device", "cpu", "--what", what]))
+    present, absent = measure.chosen(what, settings)
+    assert {*present, *absent} == set(contenders.CONTENDERS[what]) and list(present)[0] == "ours"
+    assert settings.sizes_of(what) == options.SIZES[what, "cpu"]
+    assert settings._replace(quick=True).sizes_of(what) == options.SIZES[what, "cpu"][:2]
+    assert settings._replace(device=torch.device("cuda")).sizes_of(what)[0][0] == 16
+    assert (settings.steps, settings.dtypes) == (64, [torch.float32])
+
+
 def test_contenders_take_turns():
     order = []
     runs = {name: lambda name=name: order.append(name) or len(order) for name in "ab"}

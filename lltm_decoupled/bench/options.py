@@ -143,8 +143,7 @@ def pick(args):
             raise UserError(f"--plot writes PNG: {args.plot} does not end in .png")
     dtypes = list(dict.fromkeys(name for names in args.dtype or [["float32"]] for name in names))
     whats = [args.what] if args.what else ["cell", "layer"]
-    contenders = args.contenders or NAMES
-    for name in contenders:
+    for name in args.contenders or ():
         if not any(name in CONTENDERS[what] for what in whats):
             raise UserError(f"--contenders: {name} is no {whats[0]}")
     device = pick_device(args.device)
@@ -161,7 +160,7 @@ def pick(args):
         sizes=list(dict.fromkeys(args.sizes)) if args.sizes else None,
         steps=args.steps or STEPS["cuda" if device.type == "cuda" else "cpu"],
         passes=args.passes or list(PASSES),
-        contenders=contenders,
+        contenders=args.contenders or NAMES,
         turns=args.turns,
         quick=args.quick,
         sweep=bool(args.plot),
