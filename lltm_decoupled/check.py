@@ -60,20 +60,31 @@ def check(device, dtype):
 
 
 def compare(name, leading, state_size, device, dtype):
-    """The largest difference of any output or gradient, as a part of its largest number."""
+    """The largest difference of a function of ours by that name from the one of the formula."""
+    drawn = draw(leading, (BATCH, FEATURES, state_size), dtype)
+    return difference(getattr(lltm_decoupled, name), getattr(reference, name), drawn, device)
+
+
+def draw(leading, size, dtype):
+    """The five arguments for a size of (batch_size, input_features, state_size), on the CPU."""
     generator = torch.Generator().manual_seed(0)
+    batch_size, input_features, state_size = size
     shapes = [
-        (*leading, BATCH, FEATURES),
-        (3 * state_size, state_size + FEATURES),
+        (*leading, batch_size, input_features),
+        (3 * state_size, state_size + input_features),
         (3 * state_size,),
-        (BATCH, state_size),
-        (BATCH, state_size),
+        (batch_size, state_size),
+        (batch_size, state_size),
     ]
     drawn = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
     drawn[1] /= shapes[1][1] ** 0.5
-    drawn = [tensor.to(dtype) for tensor in drawn]
-    got = evaluate(getattr(lltm_decoupled, name), [tensor.to(device) for tensor in drawn])
-    expected = evaluate(getattr(reference, name), [tensor.double() for tensor in drawn])
+    return [tensor.to(dtype) for tensor in drawn]
+
+
+def difference(function, formula, drawn, device):
+    """The largest difference of any output or gradient, as a part of its largest number."""
+    got = evaluate(function, [tensor.to(device) for tensor in drawn])
+    expected = evaluate(formula, [tensor.double() for tensor in drawn])
     return max(
         ((a.double().cpu() - b).abs().max() / b.abs().max()).item() for a, b in zip(got, expected)
     )

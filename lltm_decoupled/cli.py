@@ -1,4 +1,4 @@
-"""The command line: ``python -m lltm_decoupled {info,check,demo}``.
+"""The command line: ``python -m lltm_decoupled {info,check,demo,bench}``.
 
 A command is a module or package with ``add_arguments(parser)`` and ``run(args) -> exit code``.
 A user's mistake is raised as :class:`UserError` and ends in one line on stderr and exit code 2.
@@ -15,6 +15,7 @@ COMMANDS = {
     "info": ("lltm_decoupled.info", "report the environment and what this build can do"),
     "check": ("lltm_decoupled.check", "compare this machine's devices with the formula"),
     "demo": ("lltm_decoupled.demo", "train a character-level language model on English text"),
+    "bench": ("lltm_decoupled.bench", "time the cell and the layer against their contenders"),
 }
 
 INTERRUPTED = 130  # what shells report for a program that SIGINT ended
