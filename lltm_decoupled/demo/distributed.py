@@ -63,6 +63,10 @@ def _store():
     from torch.distributed.rendezvous import rendezvous  # a torch without distributed has none
 
     store, _, _ = next(rendezvous("env://"))
+    # After a restart the addresses of the dead may still be there. Several machines count restarts
+    # each for itself, but get a new board with each.
+    if os.environ.get("GROUP_WORLD_SIZE") == "1":
+        store = dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
     return store
 
 
