@@ -71,9 +71,11 @@ def check_outputs(args):
         raise UserError("--resume goes on from the FILE of --save FILE, which is not given")
     if args.resume and args.load:
         raise UserError("--resume goes on from --save's FILE, --load from another: give one")
-    for path in (args.save, args.metrics):
-        if path:
-            checkpoint.check_writable(path)
+    outputs = [path for path in (args.save, args.metrics, args.plot) if path]
+    if len(set(outputs)) < len(outputs):
+        raise UserError("--save, --metrics and --plot need a file each")
+    for path in outputs:
+        checkpoint.check_writable(path)
     if args.plot:
         check_drawable(args.plot)
 
