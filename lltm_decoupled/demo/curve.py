@@ -24,7 +24,7 @@ class Curve:
         ``path`` None means no file; step 0 means a new one. Raises UserError where ``path`` can't
         be written or holds something else.
         """
-        self.file = None
+        self.path, self.file = path, None
         known = [u for u in read(path) if u["step"] <= step] if path and step else []
         self.points = [(update["step"], update["bits"]) for update in known]
         self.before = known[-1]["seconds"] if known else 0.0
@@ -36,7 +36,10 @@ class Curve:
                 raise UserError(f"cannot write {path}: {error.strerror}") from None
 
     def add(self, step, loss, seconds, samples):
-        """Take in an update that ended ``seconds`` after the start of this run."""
+        """Take in an update that ended ``seconds`` after the start of this run.
+
+        Raises UserError where the file can't be written any more.
+        """
         bits = loss / math.log(2)
         self.points.append((step, bits))
         if self.file:
@@ -48,7 +51,10 @@ class Curve:
                 "processes": distributed.count(),
                 "seconds": round(self.before + seconds, 4),
             }
-            self.file.write(_line(update))
+            try:
+                self.file.write(_line(update))
+            except OSError as error:
+                raise UserError(f"cannot write {self.path}: {error.strerror}") from None
         self.seconds = seconds
 
     def close(self):
