@@ -10,7 +10,7 @@ from test_cli import fails
 from test_demo import assert_equal_weights
 
 from lltm_decoupled import cli, demo
-from lltm_decoupled.demo import checkpoint, training
+from lltm_decoupled.demo import checkpoint, curve, training
 
 STORY = "The quick brown fox jumps over the lazy dog, and the dog sleeps on.\n" * 30
 SIZES = ["--hidden", 16, "--batch", 4, "--window", 8, "--device", "cpu", "--sample", 0]
@@ -100,6 +100,19 @@ def test_metrics(files, command):
     assert (last["step"], last["processes"], len(lines)) == (30, 1, 30)
     assert cli.main(command("a")) == 0, "without --resume a training and its metrics start anew"
     assert len((files / "a" / "curve").read_text().splitlines()) == 30
+
+
+def test_metrics_on_a_full_disk(command, capsys, monkeypatch):
+    class Full:
+        def write(self, line):
+            raise OSError(28, "No space left on device")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(curve, "_open", lambda path, updates: Full())
+    line = fails(capsys, *command("a"))
+    assert "cannot write" in line and "No space left on device" in line
 
 
 def test_the_seconds_go_on(files, command, killed):
