@@ -137,8 +137,13 @@ def test_a_lost_checkpoint_falls_back_to_the_one_before(files, command, killed, 
     else:
         path.write_bytes(path.read_bytes()[:2000] if damage else b"")
     capsys.readouterr()
-    assert cli.main(command("a", "--resume")) == 0
+    kept = checkpoint.previous(str(path))
+    killed("a", 15, "--resume")
+    assert checkpoint.load(kept)["step"] == 10, "a damaged file does not take its place"
+    killed("a", 25, "--resume")  # saves a new one
+    assert checkpoint.load(kept)["step"] == 10 and checkpoint.load(str(path))["step"] == 20
     output = capsys.readouterr().out
+    assert cli.main(command("a", "--resume")) == 0
     assert f"resume     from {path}.previous, for" in output and "after 10 steps" in output
     assert timeless(files / "a" / "curve") == timeless(files / "whole" / "curve")
 

@@ -89,7 +89,11 @@ def load_latest(path):
     except UserError as error:
         if not os.path.exists(previous(path)):
             raise
-        return load(previous(path)), error
+        contents = load(previous(path))
+        # Out of the way, or the next save would keep it in the place of the good one.
+        if os.path.exists(path):
+            os.replace(path, f"{path}.damaged")
+        return contents, error
 
 
 def load(path):
