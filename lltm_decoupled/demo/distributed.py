@@ -17,7 +17,7 @@ from ..cli import UserError
 
 # What torchrun sets. A lone RANK in somebody's shell means nothing.
 VARIABLES = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
-PATIENCE = timedelta(seconds=60)  # until the first process has told a mistake
+PATIENCE = timedelta(seconds=60)  # until all processes have come to the same end
 
 
 def count():
@@ -50,21 +50,31 @@ def tell_mistake(line):
         print(line, file=sys.stderr, flush=True)
     # torchrun ends all processes when the first of them fails: none may go before it is told.
     if count() > 1 and dist.is_available():
-        with contextlib.suppress(RuntimeError, ValueError):  # nobody is there any more
-            if is_first():
-                _store().set("told", "yes")
-            else:
-                _store().wait(["told"], PATIENCE)
+        _meet("told")
+
+
+def _meet(name):
+    """Return when every process is here or, after PATIENCE, when some must have died."""
+    others = range(1, count())
+    with contextlib.suppress(RuntimeError, ValueError):
+        store = _store()
+        store.set(f"{name} {rank()}", "here")
+        store.wait([f"{name} {number}" for number in range(count())], PATIENCE)
+        # The first, which may hold the store, leaves last.
+        if is_first():
+            store.wait([f"{name} {number} left" for number in others], PATIENCE)
+        else:
+            store.set(f"{name} {rank()} left", "yes")
 
 
 @functools.lru_cache(maxsize=None)
 def _store():
-    """Return the board on which the processes find each other."""
+    """Return the store by which the processes find each other."""
     from torch.distributed.rendezvous import rendezvous  # a torch without distributed has none
 
     store, _, _ = next(rendezvous("env://"))
     # After a restart the addresses of the dead may still be there. Several machines count restarts
-    # each for itself, but get a new board with each.
+    # each for itself, but get a new store with each.
     if os.environ.get("GROUP_WORLD_SIZE") == "1":
         store = dist.PrefixStore(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), store)
     return store
@@ -85,6 +95,10 @@ def joined():
     dist.init_process_group("gloo", store=_store(), rank=rank(), world_size=count())
     try:
         yield
+        _meet("ended")  # another process may still receive what this one has sent
+    except UserError:
+        _meet("ended")
+        raise
     finally:
         dist.destroy_process_group()
 
