@@ -28,7 +28,8 @@ class UserError(Exception):
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
         # argparse prints the whole usage first; the mistake would be lost below it.
-        self.exit(2, f"{self.prog}: error: {_one_line(message)} (see {self.prog} --help)\n")
+        _tell(self.prog, f"{message} (see {self.prog} --help)")
+        self.exit(2)
 
 
 def build_parser():
@@ -47,21 +48,29 @@ def build_parser():
 
 
 def main(argv=None):
-    """Run one command and return its exit code: 0 done, 1 a check failed, 2 a user's mistake."""
+    """Run one command and return its exit code: 0 done, 1 a check failed, 2 a user's mistake.
+
+    Of several processes that torchrun started, the first one prints.
+    """
     # A sample may hold characters that the terminal's encoding lacks: show "?" for those. And
     # whoever reads through a pipe shall see each line when it is printed.
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace", line_buffering=True)
-    args = build_parser().parse_args(argv)
+    with _processes().only_the_first_prints():
+        return _run(build_parser().parse_args(argv))
+
+
+def _run(args):
     try:
         code = args.run(args)
         sys.stdout.flush()
         return code
     except UserError as error:
-        print(f"{args.prog}: error: {_one_line(error)}", file=sys.stderr)
+        _tell(args.prog, error)
         return 2
     except KeyboardInterrupt:
-        print(f"{args.prog}: interrupted", file=sys.stderr)
+        if _processes().is_first():
+            print(f"{args.prog}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader left (`... | head`); Python's own flush at exit must not complain about it.
@@ -69,5 +78,10 @@ def main(argv=None):
         return 1
 
 
-def _one_line(message):
-    return " ".join(str(message).split())
+def _tell(prog, mistake):
+    line = " ".join(str(mistake).split())
+    _processes().tell_mistake(f"{prog}: error: {line}")
+
+
+def _processes():
+    return importlib.import_module("lltm_decoupled.demo.distributed")  # it imports UserError

@@ -73,7 +73,7 @@ def test_mistakes(capsys, arguments, words):
 def test_plot_without_matplotlib(capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     line = fails(capsys, *TINY, "--plot", tmp_path / "steps.png")
-    assert "pip install matplotlib, or lltm_decoupled[bench]" in line
+    assert "pip install matplotlib, or lltm_decoupled[plot]" in line
 
 
 def test_a_plot_is_png(capsys, monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ def need_matplotlib():
         matplotlib = importlib.import_module("matplotlib")
     except ImportError:
         raise UserError(
-            "--plot needs matplotlib: pip install matplotlib, or lltm_decoupled[bench]"
+            "--plot needs matplotlib: pip install matplotlib, or lltm_decoupled[plot]"
         ) from None
     matplotlib.use("Agg")
     return importlib.import_module("matplotlib.pyplot")
