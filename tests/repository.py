@@ -15,6 +15,7 @@ SOURCE_FOLDERS = (
     "build_support",
     "tests",
     "docs",
+    "examples",
     "toolchains",
 )
 NOT_SOURCES = shutil.ignore_patterns(
