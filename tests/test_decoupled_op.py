@@ -1,4 +1,4 @@
-"""examples/decoupled_op: it builds, its own tests pass, and docs/decouple_your_own_op.md shows it."""
+"""examples/decoupled_op builds, its own tests pass, and its guide quotes it truly."""
 
 import os
 import re
