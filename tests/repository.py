@@ -58,8 +58,10 @@ def files(*folders, suffixes):
     return sorted(found)
 
 
-def cxx_files():
-    return files("cuda_core", "bindings", suffixes=(".h", ".c", ".cpp", ".cu", ".cuh"))
+def cxx_files(*folders):
+    """The library's, or those of the folders that are named."""
+    folders = folders or ("cuda_core", "bindings")
+    return files(*folders, suffixes=(".h", ".c", ".cpp", ".cu", ".cuh"))
 
 
 def read(path):

@@ -7,7 +7,7 @@ from repository import ROOT, cxx_files, files, read, run, tool
 
 PYTHON_FOLDERS = ("build_support", "examples", "lltm_decoupled", "tests", "toolchains")
 PYTHON_FILES = files(*PYTHON_FOLDERS, suffixes=(".py", ".pyi"))
-CXX_FILES = [*cxx_files(), *files("examples", suffixes=(".h", ".cpp", ".cu"))]
+CXX_FILES = cxx_files() + cxx_files("examples")
 
 
 def need(name):
