@@ -65,10 +65,9 @@ def run(args):
                 }
             )
             if not args.json:
-                said = (red(verdict) if verdict == "WRONG" else verdict) + (
-                    detail and ": " + detail
-                )
-                print(f"{device:8} {_name(dtype):9} {said} ({seconds:.1f} s)")
+                verdict = red(verdict) if verdict == "WRONG" else verdict
+                detail = ": " + detail if detail else ""
+                print(f"{device:8} {_name(dtype):9} {verdict}{detail} ({seconds:.1f} s)")
     wrong = any(result["verdict"] == "wrong" for result in results)
     if args.json:
         print(json.dumps({"right": not wrong, "results": results}, indent=2))

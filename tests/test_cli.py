@@ -98,7 +98,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"lltm_decoupled {lltm_decoupled.__version__}\n"
 
 
-@pytest.mark.parametrize("name", cli.EXAMPLES.keys() & cli.COMMANDS.keys())
+@pytest.mark.parametrize("name", cli.COMMANDS)
 def test_the_examples_are_commands(name):
     arguments = cli.EXAMPLES[name].partition(" > ")[0].split()
     assert cli.build_parser().parse_args(arguments).run
