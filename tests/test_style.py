@@ -5,7 +5,7 @@ import re
 import pytest
 from repository import ROOT, cxx_files, files, read, run, tool
 
-PYTHON_FOLDERS = ("build_support", "examples", "lltm_decoupled", "tests", "toolchains")
+PYTHON_FOLDERS = ("build_support", "docs", "examples", "lltm_decoupled", "tests", "toolchains")
 PYTHON_FILES = files(*PYTHON_FOLDERS, suffixes=(".py", ".pyi"))
 CXX_FILES = cxx_files() + cxx_files("examples")
 
