@@ -73,6 +73,12 @@ def tool(name):
     return shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
 
 
+def why_no_compiler():
+    """None where torch can compile C++, else the reason why not."""
+    compiler = os.environ.get("CXX", "cl" if sys.platform == "win32" else "c++")
+    return None if shutil.which(compiler) else f"no C++ compiler: {compiler}"
+
+
 def run(*command, cwd=ROOT, env=None):
     """(exit status, everything it printed)."""
     done = subprocess.run(

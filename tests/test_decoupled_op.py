@@ -3,13 +3,14 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
 
 import pytest
 import torch
-from repository import NOT_SOURCES, ROOT, read, run
+from repository import NOT_SOURCES, ROOT, read, run, why_no_compiler
+
+from build_support import probe
 
 PROJECT = ROOT / "examples" / "decoupled_op"
 GUIDE = "docs/decouple_your_own_op.md"
@@ -21,40 +22,39 @@ def without_continuations(text):
     return re.sub(r"[ \t]*\\?$", "", text, flags=re.MULTILINE)
 
 
-def environment(**more):
-    """That of a build: ninja and the compilers on PATH, nothing optimised, for it takes longer."""
-    path = sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"]
-    # the project is its own, and must not need this repository
-    return dict(os.environ, PATH=path, CFLAGS="-O0", PYTHONPATH="", **more)
+def environment():
+    """That of build and test: with CUDA where there are a GPU and a toolkit, else without a GPU."""
+    env = dict(
+        os.environ,
+        PATH=sysconfig.get_path("scripts") + os.pathsep + os.environ["PATH"],  # ninja
+        CFLAGS="-O0",  # it compiles faster
+        PYTHONPATH="",  # the project is its own, and must not need this repository
+    )
+    toolkit = probe.find_toolkit(env)[0] if torch.cuda.is_available() else None
+    if toolkit is None or toolkit.missing:
+        return dict(env, SWIGLU_WITH_CUDA="0", CUDA_VISIBLE_DEVICES="")
+    return dict(env, SWIGLU_WITH_CUDA="1", CUDA_HOME=toolkit.home)
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     if not hasattr(getattr(torch, "library", None), "register_autograd"):
         pytest.skip(f"torch {torch.__version__} has no torch.library.register_autograd")
-    compiler = os.environ.get("CXX", "c++")
-    if shutil.which(compiler) is None:
-        pytest.skip(f"no C++ compiler: {compiler}")
+    if why_no_compiler():
+        pytest.skip(why_no_compiler())
     pytest.importorskip("setuptools")
     copy = tmp_path_factory.mktemp("project") / "decoupled_op"
     shutil.copytree(str(PROJECT), str(copy), ignore=NOT_SOURCES)
-    with_cuda = "1" if torch.cuda.is_available() else "0"
-    done = subprocess.run(
-        [sys.executable, "setup.py", "build_ext", "--inplace"],
-        cwd=str(copy),
-        env=environment(SWIGLU_WITH_CUDA=with_cuda),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    assert done.returncode == 0, done.stdout.decode(errors="replace")
+    command = (sys.executable, "setup.py", "build_ext", "--inplace")
+    status, output = run(*command, cwd=copy, env=environment())
+    assert status == 0, output
     return copy
 
 
 def test_its_own_tests_pass(built):
     """Against the formula, gradcheck, opcheck, compiled, mistakes."""
-    status, output = run(
-        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_swiglu.py", cwd=built
-    )
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_swiglu.py")
+    status, output = run(*command, cwd=built, env=environment())
     assert status == 0, output
     assert "skipped" not in output and "failed" not in output
 

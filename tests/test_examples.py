@@ -2,10 +2,9 @@
 
 import os
 import runpy
-import shutil
 
 import pytest
-from repository import ROOT, files
+from repository import ROOT, files, why_no_compiler
 
 EXAMPLES = [path for path in files("examples", suffixes=(".py",)) if path.count("/") == 1]
 IN_CXX = ("sin_add", "my_op")
@@ -30,9 +29,8 @@ def test_every_example_is_known():
 @pytest.mark.parametrize("name", SAYS)
 def test_example(name, capsys, monkeypatch, tmp_path):
     if name in IN_CXX:
-        compiler = os.environ.get("CXX", "c++")
-        if shutil.which(compiler) is None:
-            pytest.skip(f"no C++ compiler: {compiler}")
+        if why_no_compiler():
+            pytest.skip(why_no_compiler())
         pytest.importorskip("ninja")
         # compiled here and now, not taken from the user's cache
         monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
