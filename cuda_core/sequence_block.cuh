@@ -38,12 +38,29 @@ __device__ __forceinline__ float exchange_sum(bool upper, float first, float sec
 
 // Which rows of the arrays the steps have: step t of those taken, first to last.
 struct StepRows {
+  int64_t batch_size;
   int64_t first;
   int64_t advance;
+  // With packed data: what to subtract, step t, and from it to step t + 1.
+  const int64_t* start;
+  const int64_t* lines;
+  int lines_advance;
+
   __device__ __forceinline__ StepRows(const SequenceShape& s, bool from_the_end)
-      : first(from_the_end ? (s.steps - 1) * s.batch_size : 0),
-        advance(from_the_end ? -s.batch_size : s.batch_size) {}
-  __device__ __forceinline__ int64_t operator[](int64_t t) const { return first + t * advance; }
+      : batch_size(s.batch_size),
+        first(from_the_end ? (s.steps - 1) * s.batch_size : 0),
+        advance(from_the_end ? -s.batch_size : s.batch_size),
+        start(s.first_rows),
+        lines(s.first_rows && from_the_end ? s.first_rows + s.steps - 1 : s.first_rows),
+        lines_advance(from_the_end ? -1 : 1) {}
+
+  __device__ __forceinline__ int64_t operator[](int64_t t) const {
+    return start ? lines[t * lines_advance] - *start : first + t * advance;
+  }
+  // How many: the states' rows from the first one on.
+  __device__ __forceinline__ int64_t count(int64_t t) const {
+    return start ? lines[t * lines_advance + 1] - lines[t * lines_advance] : batch_size;
+  }
 };
 
 }  // namespace

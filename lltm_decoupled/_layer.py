@@ -1,6 +1,6 @@
 """The layer around a sequence function: nn.LSTM's conventions with LLTM's cell."""
 
-from typing import TYPE_CHECKING, Any, Callable, Optional, Tuple, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Tuple, Union, overload
 
 import torch
 import torch.nn.functional as F
@@ -9,6 +9,9 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ._layer_parameters import LayerParameters
 from ._module import Pair, State, pair
+
+# torch before 1.12 has no names for overloads.
+_reshaped = getattr(torch.ops.aten._unsafe_view, "default", torch.ops.aten._unsafe_view)
 
 
 class LLTMSequenceBase(LayerParameters):
@@ -80,13 +83,15 @@ class LLTMSequenceBase(LayerParameters):
             return self._forward_unbatched(input, state)
         if self.batch_first:
             input = input.transpose(0, 1)
-        h0, c0 = self._initial_state(input, state, (input.size(1),))
-        output, state = self._layers(input, h0, c0)
+        state = self._checked(state, (input.size(1),))
+        output, state = self._layers(input, input.size(1), state)
         return (output.transpose(0, 1) if self.batch_first else output), state
 
     def _forward_unbatched(self, input: Tensor, state: Optional[State]) -> Tuple[Tensor, Pair]:
-        h0, c0 = self._initial_state(input, state, ())
-        output, state = self._layers(input.unsqueeze(1), h0.unsqueeze(1), c0.unsqueeze(1))
+        state = self._checked(state, ())
+        if state is not None:
+            state = [part.unsqueeze(1) for part in state]
+        output, state = self._layers(input.unsqueeze(1), 1, state)
         h_n, c_n = (part.squeeze(1) for part in state)
         return output.squeeze(1), (h_n, c_n)
 
@@ -96,28 +101,38 @@ class LLTMSequenceBase(LayerParameters):
         data, batch_sizes, sorted_indices, unsorted_indices = input
         self._check_input(data, (2,), "(rows, input_size) in a PackedSequence")
         if sorted_indices is not None:
-            batch: Tuple[int, ...] = (sorted_indices.numel(),)
+            batch_size = sorted_indices.numel()
         elif state is not None and _is_compiling():
             # a trace has no values to look at; the operator checks them when it runs
-            batch = pair(state, "h0, c0")[0].shape[-2:-1]
+            batch_size = pair(state, "h0, c0")[0].shape[-2]
         else:
-            batch = (int(batch_sizes[0]) if batch_sizes.numel() else 0,)
-        h0, c0 = self._initial_state(data, state, batch)
-        if sorted_indices is not None:
-            h0, c0 = (part.index_select(1, sorted_indices) for part in (h0, c0))
-        output, (h_n, c_n) = self._layers(data, h0, c0, batch_sizes)
+            batch_size = int(batch_sizes[0]) if batch_sizes.numel() else 0
+        state = self._checked(state, (batch_size,))
+        if state is not None and sorted_indices is not None:
+            state = [part.index_select(1, sorted_indices) for part in state]
+        output, (h_n, c_n) = self._layers(data, batch_size, state, batch_sizes)
         if unsorted_indices is not None:
             h_n, c_n = (part.index_select(1, unsorted_indices) for part in (h_n, c_n))
         packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
         return packed, (h_n, c_n)
 
     def _layers(
-        self, input: Tensor, h0: Tensor, c0: Tensor, batch_sizes: Optional[Tensor] = None
+        self,
+        input: Tensor,
+        batch_size: int,
+        state: Optional[State],
+        batch_sizes: Optional[Tensor] = None,
     ) -> Tuple[Tensor, Pair]:
         """Time first or packed -> output, (h_n, c_n). The loop over the steps is the operator's."""
-        states, index = [], 0
+        starts: List[Sequence[Tensor]]
+        if state is None:
+            zeros = input.new_zeros(batch_size, self.hidden_size)
+            starts = [[zeros] * (2 * self.num_layers)] * 2  # of one direction half are not used
+        else:
+            starts = [part.unbind(0) for part in state]
+        states: List[List[Tensor]] = []
         for suffixes in self._suffixes():
-            if index > 0 and self.dropout > 0:
+            if states and self.dropout > 0:
                 input = F.dropout(input, self.dropout, self.training)
             outputs = []
             for direction, suffix in enumerate(suffixes):
@@ -125,8 +140,7 @@ class LLTMSequenceBase(LayerParameters):
                 output, *last = self._sequence(
                     input,
                     *self._cell_parameters(suffix),
-                    h0[index],
-                    c0[index],
+                    *(part[len(states)] for part in starts),
                     batch_sizes=batch_sizes,
                     reverse=direction == 1,
                     recompute=self.recompute,
@@ -135,9 +149,8 @@ class LLTMSequenceBase(LayerParameters):
                 )
                 outputs.append(output)
                 states.append(last)
-                index += 1
             input = outputs[0] if len(outputs) == 1 else torch.cat(outputs, -1)
-        h_n, c_n = (torch.stack(parts) for parts in zip(*states))
+        h_n, c_n = (_stacked(parts) for parts in zip(*states))
         return input, (h_n, c_n)
 
     def _zoneout_mask(self, probability: float, input: Tensor) -> Optional[Tensor]:
@@ -159,16 +172,12 @@ class LLTMSequenceBase(LayerParameters):
                 f"got {input.shape[-1]} in shape {tuple(input.shape)}"
             )
 
-    def _initial_state(
-        self, input: Tensor, state: Optional[State], batch: Tuple[int, ...]
-    ) -> State:
-        """(h0, c0), each (L * D, *batch, H): checked, or zeros."""
-        rows = self.num_layers * (2 if self.bidirectional else 1)
-        expected = (rows, *batch, self.hidden_size)
+    def _checked(self, state: Optional[State], batch: Tuple[int, ...]) -> Optional[State]:
+        """(h0, c0), each (L * D, *batch, H); or None, which stands for zeros."""
         if state is None:
-            zeros = input.new_zeros(expected)
-            return zeros, zeros
+            return None
         state = pair(state, "h0, c0")
+        expected = (self.num_layers * (2 if self.bidirectional else 1), *batch, self.hidden_size)
         for name, tensor in zip(("h0", "c0"), state):
             if tuple(tensor.shape) != expected:
                 sizes = "batch_size, hidden_size" if batch else "hidden_size"
@@ -177,6 +186,11 @@ class LLTMSequenceBase(LayerParameters):
                     f"= {expected}, got {tuple(tensor.shape)}"
                 )
         return state
+
+
+def _stacked(parts: Tuple[Tensor, ...]) -> Tensor:
+    """torch.stack, of one tensor without a copy. No view: those cannot be detached in place."""
+    return torch.stack(parts) if len(parts) > 1 else _reshaped(parts[0], (1, *parts[0].shape))
 
 
 def _is_compiling() -> bool:
