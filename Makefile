@@ -12,7 +12,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 STAMPS := $(VENV)/stamps
 CXX_FILES := $(wildcard cuda_core/*.[ch]* bindings/*.[ch]*)
-FORMATTED := $(CXX_FILES) $(wildcard benchmarks/stages/*.[ch]*)
+EXAMPLES := $(foreach end,h cpp cu,examples/*.$(end) examples/*/*.$(end) examples/*/*/*.$(end))
+FORMATTED := $(CXX_FILES) $(wildcard benchmarks/stages/*.[ch]* $(EXAMPLES))
 BUILD_INPUTS := $(CXX_FILES) setup.py pyproject.toml lltm_decoupled/_version.py \
 	$(wildcard build_support/*.py)
 

@@ -1,6 +1,7 @@
 """LLTM, the recurrent cell of the PyTorch extension tutorial, as a fast and complete operator."""
 
 import pkgutil
+from typing import Any, Dict
 
 import torch  # noqa: F401  (first: the compiled module needs its libraries)
 
@@ -9,7 +10,7 @@ import torch  # noqa: F401  (first: the compiled module needs its libraries)
 __path__ = pkgutil.extend_path(__path__, __name__)
 
 from . import _sequence_shapes, compat, reference  # noqa: E402,F401
-from ._native import _C  # noqa: E402
+from ._native import _C as _C  # noqa: E402
 from ._version import __version__  # noqa: E402
 from .cell import LLTM, LLTMFunction, lltm_cell  # noqa: E402
 from .compat import backward, forward  # noqa: E402
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 
-def build_info():
+def build_info() -> Dict[str, Any]:
     """What this binary is.
 
     Returns:

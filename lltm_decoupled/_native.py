@@ -1,5 +1,7 @@
 """Loads the compiled part, and says what to do where it cannot be loaded."""
 
+from typing import TYPE_CHECKING, Any, Tuple
+
 import torch  # noqa: F401  (before _C: it loads the libraries that _C is linked against)
 
 from ._version import __version__
@@ -11,7 +13,7 @@ _REBUILD = (
 )
 
 
-def _load():
+def _load() -> Any:
     try:
         from . import _C
     except ImportError as error:
@@ -29,9 +31,12 @@ def _load():
     return _C
 
 
-def _release(version):
+def _release(version: str) -> Tuple[str, ...]:
     """(2, 14) of "2.14.1+cu130": the binary interface changes with these two numbers."""
     return tuple(version.split("+")[0].split(".")[:2])
 
 
-_C = _load()
+if TYPE_CHECKING:
+    from . import _C as _C  # its types are in _C.pyi
+else:
+    _C = _load()

@@ -1,6 +1,9 @@
 """The LLTM cell: the compiled operator as a function, as the tutorial's Function, as a module."""
 
+from typing import Optional, Tuple
+
 import torch
+from torch import Tensor
 
 from . import _native  # noqa: F401  (its import registers the operators)
 from ._module import LLTMBase
@@ -11,7 +14,9 @@ __all__ = ["LLTM", "LLTMFunction", "lltm_cell"]
 _cell = getattr(torch.ops.lltm_decoupled.cell, "default", torch.ops.lltm_decoupled.cell)
 
 
-def lltm_cell(input, weights, bias, old_h, old_cell):
+def lltm_cell(
+    input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+) -> Tuple[Tensor, Tensor]:
     """One step of the LLTM cell.
 
     gates = [old_h, input] @ weights.T + bias, split into input gate, output gate and candidate;
@@ -38,7 +43,8 @@ def lltm_cell(input, weights, bias, old_h, old_cell):
 
     Source: bindings/cell.cpp, cuda_core/lltm.h; the formula in PyTorch is reference.lltm_cell.
     """
-    return _cell(input, weights, bias, old_h, old_cell)
+    outputs: Tuple[Tensor, Tensor] = _cell(input, weights, bias, old_h, old_cell)
+    return outputs
 
 
 class LLTMFunction:
@@ -48,7 +54,9 @@ class LLTMFunction:
     """
 
     @staticmethod
-    def apply(input, weights, bias, old_h, old_cell):
+    def apply(
+        input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+    ) -> Tuple[Tensor, Tensor]:
         """lltm_cell(input, weights, bias, old_h, old_cell)"""
         return lltm_cell(input, weights, bias, old_h, old_cell)
 

@@ -9,6 +9,8 @@ import importlib
 import os
 import sys
 
+from ._version import __version__
+
 # command -> (module, what it does). Modules are named rather than imported, so that this file
 # imports none of them while they import UserError from it.
 COMMANDS = {
@@ -17,6 +19,19 @@ COMMANDS = {
     "demo": ("lltm_decoupled.demo", "train a character-level language model on English text"),
     "bench": ("lltm_decoupled.bench", "time the cell and the layer against their contenders"),
 }
+
+EXAMPLES = {
+    "info": "info --json > report.json",
+    "check": "check --device cpu --dtype float32",
+    "demo": "demo --text novel.txt --save model.pt",
+    "bench": "bench --stages",
+}
+EXIT_CODES = """\
+exit codes:
+  0    done, and all is right
+  1    a comparison failed, or the reader of the output left
+  2    a mistake in the command, or something that this machine has not; one line says what
+  130  interrupted with Ctrl-C"""
 
 INTERRUPTED = 130  # what shells report for a program that SIGINT ended
 
@@ -35,12 +50,17 @@ class _Parser(argparse.ArgumentParser):
 def build_parser():
     """Return the parser of every command; the parsed arguments hold ``run`` and ``prog``."""
     parser = _Parser(
-        prog="python -m lltm_decoupled", description="The LLTM cell with a framework-free core."
+        prog="python -m lltm_decoupled",
+        description="The LLTM cell and layer on a core that knows no framework.",
+        epilog=f"example:\n  python -m lltm_decoupled check\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"lltm_decoupled {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     for name, (module_name, summary) in COMMANDS.items():
         module = importlib.import_module(module_name)
         command = commands.add_parser(name, help=summary, description=module.__doc__)
+        command.epilog = f"example:\n  {parser.prog} {EXAMPLES[name]}"
         command.formatter_class = argparse.RawDescriptionHelpFormatter
         module.add_arguments(command)
         command.set_defaults(run=module.run, prog=command.prog)

@@ -8,12 +8,18 @@ shape, dtype or device raises RuntimeError and names the argument. No gradient i
 for use inside a torch.autograd.Function, as in the tutorial.
 """
 
+from typing import List, Optional
+
+from torch import Tensor
+
 from ._native import _C
 
 __all__ = ["backward", "forward", "lltm_cpp", "lltm_cuda"]
 
 
-def forward(input, weights, bias, old_h, old_cell):
+def forward(
+    input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+) -> List[Tensor]:
     """The tutorial's lltm_cpp.forward and lltm_cuda.forward.
 
     Shapes: input (batch_size, input_features), weights (3 * state_size, state_size +
@@ -33,16 +39,16 @@ def forward(input, weights, bias, old_h, old_cell):
 
 
 def backward(
-    grad_h,
-    grad_cell,
-    new_cell,
-    input_gate,
-    output_gate,
-    candidate_cell,
-    X,
-    gate_weights,
-    weights,
-):
+    grad_h: Tensor,
+    grad_cell: Tensor,
+    new_cell: Tensor,
+    input_gate: Tensor,
+    output_gate: Tensor,
+    candidate_cell: Tensor,
+    X: Tensor,
+    gate_weights: Tensor,
+    weights: Tensor,
+) -> List[Tensor]:
     """The tutorial's lltm_cpp.backward, with what forward returned.
 
     Shapes: the gradients, new_cell and the gates (batch_size, state_size), the rest as forward

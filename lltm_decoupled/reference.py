@@ -5,8 +5,11 @@ dtype that PyTorch's own operators support. Use it where a compiled operator can
 ONNX or TorchScript export: the parameters and the state dict are the same.
 """
 
+from typing import Any, Optional, Sequence, Tuple
+
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from ._layer import LLTMSequenceBase
 from ._module import LLTMBase
@@ -14,7 +17,9 @@ from ._module import LLTMBase
 __all__ = ["LLTM", "LLTMSequence", "lltm_cell", "lltm_sequence"]
 
 
-def lltm_cell(input, weights, bias, old_h, old_cell):
+def lltm_cell(
+    input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+) -> Tuple[Tensor, Tensor]:
     """One step of the LLTM cell, in plain PyTorch.
 
     Args:
@@ -42,17 +47,17 @@ def lltm_cell(input, weights, bias, old_h, old_cell):
 
 
 def lltm_sequence(
-    input,
-    weights,
-    bias,
-    h0,
-    c0,
+    input: Tensor,
+    weights: Tensor,
+    bias: Optional[Tensor],
+    h0: Tensor,
+    c0: Tensor,
     *,
-    batch_sizes=None,
-    reverse=False,
-    zoneout_h=None,
-    zoneout_c=None,
-):
+    batch_sizes: Optional[Tensor] = None,
+    reverse: bool = False,
+    zoneout_h: Optional[Tensor] = None,
+    zoneout_c: Optional[Tensor] = None,
+) -> Tuple[Tensor, Tensor, Tensor]:
     """All steps of a sequence, in plain PyTorch: a loop over lltm_cell.
 
     Args:
@@ -76,21 +81,23 @@ def lltm_sequence(
     Preserving Hidden Activations", with masks that are given.
     """
 
-    def steps_of(tensor):
-        return tensor.unbind(0) if batch_sizes is None else tensor.split(batch_sizes.tolist())
+    def steps_of(tensor: Tensor) -> Sequence[Tensor]:
+        if batch_sizes is None:
+            return tensor.unbind(0)
+        return tensor.split_with_sizes(batch_sizes.tolist())
 
     inputs = steps_of(input)
-    keep_h = [None] * len(inputs) if zoneout_h is None else steps_of(zoneout_h)
-    keep_c = [None] * len(inputs) if zoneout_c is None else steps_of(zoneout_c)
-    outputs = [None] * len(inputs)
+    keep_h = None if zoneout_h is None else steps_of(zoneout_h)
+    keep_c = None if zoneout_c is None else steps_of(zoneout_c)
+    outputs = list(inputs)
     h, c = h0, c0
     for t in reversed(range(len(inputs))) if reverse else range(len(inputs)):
         rows = inputs[t].size(0)  # the rest has ended before, or begins later
         old_h, old_c = h[:rows], c[:rows]
         new_h, new_c = lltm_cell(inputs[t], weights, bias, old_h, old_c)
-        if keep_h[t] is not None:
+        if keep_h is not None:
             new_h = torch.where(keep_h[t], old_h, new_h)
-        if keep_c[t] is not None:
+        if keep_c is not None:
             new_c = torch.where(keep_c[t], old_c, new_c)
         outputs[t] = new_h
         h, c = torch.cat([new_h, h[rows:]]), torch.cat([new_c, c[rows:]])
@@ -109,5 +116,5 @@ class LLTMSequence(LLTMSequenceBase):
     __doc__ = LLTMSequenceBase.__doc__
 
     @staticmethod
-    def _sequence(*args, recompute, **options):
+    def _sequence(*args: Any, recompute: bool, **options: Any) -> Tuple[Tensor, Tensor, Tensor]:
         return lltm_sequence(*args, **options)  # autograd keeps every step, with recompute too

@@ -1,6 +1,9 @@
 """LLTM over whole sequences: the compiled operator as a function, and as a layer like nn.LSTM."""
 
+from typing import Optional, Tuple
+
 import torch
+from torch import Tensor
 
 from . import _native  # noqa: F401  (its import registers the operators)
 from ._layer import LLTMSequenceBase
@@ -12,18 +15,18 @@ _sequence = getattr(torch.ops.lltm_decoupled.sequence, "default", torch.ops.lltm
 
 
 def lltm_sequence(
-    input,
-    weights,
-    bias,
-    h0,
-    c0,
+    input: Tensor,
+    weights: Tensor,
+    bias: Optional[Tensor],
+    h0: Tensor,
+    c0: Tensor,
     *,
-    batch_sizes=None,
-    reverse=False,
-    recompute=False,
-    zoneout_h=None,
-    zoneout_c=None,
-):
+    batch_sizes: Optional[Tensor] = None,
+    reverse: bool = False,
+    recompute: bool = False,
+    zoneout_h: Optional[Tensor] = None,
+    zoneout_c: Optional[Tensor] = None,
+) -> Tuple[Tensor, Tensor, Tensor]:
     """All steps of a sequence, each one of lltm_cell, in one operator.
 
     The tensors may have any strides. Differentiable to any order. The same operator is
@@ -57,9 +60,10 @@ def lltm_sequence(
 
     Source: bindings/sequence.h; the formula in PyTorch is reference.lltm_sequence.
     """
-    return _sequence(
+    outputs: Tuple[Tensor, Tensor, Tensor] = _sequence(
         input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zoneout_h, zoneout_c
     )
+    return outputs
 
 
 class LLTMSequence(LLTMSequenceBase):

@@ -16,6 +16,7 @@ SOURCE_FOLDERS = (
     "benchmarks",
     "tests",
     "docs",
+    "examples",
     "toolchains",
 )
 NOT_SOURCES = shutil.ignore_patterns(
@@ -71,6 +72,12 @@ def read(path):
 def tool(name):
     """The program of this environment, activated or not, else the one on PATH, else None."""
     return shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
+
+
+def why_no_compiler():
+    """None where torch can compile C++, else the reason why not."""
+    compiler = os.environ.get("CXX", "cl" if sys.platform == "win32" else "c++")
+    return None if shutil.which(compiler) else f"no C++ compiler: {compiler}"
 
 
 def run(*command, cwd=ROOT, env=None):

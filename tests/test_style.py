@@ -5,10 +5,9 @@ import re
 import pytest
 from repository import ROOT, cxx_files, files, read, run, tool
 
-PYTHON_FILES = files(
-    "build_support", "lltm_decoupled", "benchmarks", "tests", "toolchains", suffixes=(".py", ".pyi")
-)
-CXX_FILES = cxx_files() + cxx_files("benchmarks")
+PYTHON_FOLDERS = ("build_support", "lltm_decoupled", "benchmarks", "docs", "examples", "tests")
+PYTHON_FILES = files(*PYTHON_FOLDERS, "toolchains", suffixes=(".py", ".pyi"))
+CXX_FILES = cxx_files() + cxx_files("benchmarks") + cxx_files("examples")
 
 
 def need(name):
