@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .sources import CUDA_SOURCES, HOST_SOURCES
+from .sources import APART, CUDA_SOURCES
 
 NAME = "lltm_decoupled"
 MINIMUM_TORCH = (1, 11)
+INCLUDE_DIRS = (".", "cuda_core")  # in the checkout
 
 # First nvcc version of each default: machine code for the common cards, PTX for later ones only.
 # Machine code of 9.0 does not run on 10.0, nor does PTX of 12.0: each has to be listed. That of 8.0
@@ -59,10 +60,10 @@ class Plan:
     with_cuda: bool
     decision: str  # one line for the build log
     flavour: str  # names the object folder: objects of one flavour never serve another
-    sources: list[str]
+    sources: list[str]  # besides the one that `sources.write_together` writes
     define_macros: list[tuple[str, str | None]]
     extra_compile_args: dict[str, list[str]]
-    include_dirs: list[str] = field(default_factory=lambda: ["cuda_core"])
+    include_dirs: list[str] = field(default_factory=lambda: list(INCLUDE_DIRS))
     library_dirs: list[str] = field(default_factory=list)
     arch_list: str = ""
     environment: dict[str, str] = field(default_factory=dict)  # to set before compiling
@@ -231,10 +232,10 @@ def plan(
         with_cuda=with_cuda,
         decision=f"{NAME}: building {decision}",
         flavour=f"{flavour}-torch{torch_version}",
-        sources=[*HOST_SOURCES, *(CUDA_SOURCES if with_cuda else ())],
+        sources=[*APART, *(CUDA_SOURCES if with_cuda else ())],
         define_macros=macros,
         extra_compile_args=flags,
-        include_dirs=["cuda_core", *(toolkit.include_dirs if with_cuda else ())],
+        include_dirs=[*INCLUDE_DIRS, *(toolkit.include_dirs if with_cuda else ())],
         library_dirs=[*(toolkit.library_dirs if with_cuda else ())],
         arch_list=archs,
         environment=environment,

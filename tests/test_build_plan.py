@@ -3,7 +3,8 @@
 import pytest
 from repository import files
 
-from build_support.plan import CUDA_SOURCES, HOST_SOURCES, BuildError, Compiler, Toolkit, plan
+from build_support.plan import BuildError, Compiler, Toolkit, plan
+from build_support.sources import APART, CUDA_SOURCES, HOST_SOURCES, write_together
 
 CU130 = Toolkit("/opt/wrapper/nvcc", "13.0", "/opt/cuda-13.0", headers_version="13.0")
 CU124 = Toolkit("/opt/cuda-12.4/bin/nvcc", "12.4", "/opt/cuda-12.4")
@@ -48,7 +49,7 @@ def test_cuda_or_not(platform, env, facts, with_cuda, words):
     assert "\n" not in result.decision
     assert [word for word in words if word not in result.decision] == []
     assert (
-        set(CUDA_SOURCES) <= set(result.sources) if with_cuda else result.sources == [*HOST_SOURCES]
+        set(CUDA_SOURCES) <= set(result.sources) if with_cuda else result.sources == [*APART]
     )
     assert (("LLTM_WITH_CUDA", None) in result.define_macros) is with_cuda
 
