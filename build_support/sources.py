@@ -11,8 +11,8 @@ APART = (
     "cuda_core/products_host.cpp",
     "cuda_core/step_host.cpp",
 )
-# Torch's headers are most of their time, so the compiler reads these as one file. Each still includes
-# what it needs and compiles alone; what is local to one has a name that no other one uses.
+# Torch's headers are most of their time, so the compiler reads these as one file. Each still
+# includes what it needs and compiles alone; what is local to one has a name that no other one uses.
 TOGETHER = (
     "bindings/autocast.cpp",
     "bindings/autograd.cpp",

@@ -2,13 +2,20 @@
 
 import torch
 
-from . import _native  # noqa: F401  (its import registers the operators)
+from . import reference
 from ._module import LLTMBase
+from ._native import when_loaded
 
 __all__ = ["LLTM", "LLTMFunction", "lltm_cell"]
 
-# The one overload, found once: torch before 1.12 has no names for overloads.
-_cell = getattr(torch.ops.lltm_decoupled.cell, "default", torch.ops.lltm_decoupled.cell)
+_cell = reference.lltm_cell
+
+
+@when_loaded
+def _take_the_operator():
+    # The one overload, found once: torch before 1.12 has no names for overloads.
+    global _cell
+    _cell = getattr(torch.ops.lltm_decoupled.cell, "default", torch.ops.lltm_decoupled.cell)
 
 
 def lltm_cell(input, weights, bias, old_h, old_cell):

@@ -8,7 +8,8 @@ shape, dtype or device raises RuntimeError and names the argument. No gradient i
 for use inside a torch.autograd.Function, as in the tutorial.
 """
 
-from ._native import _C
+from . import reference
+from ._native import loaded
 
 __all__ = ["backward", "forward", "lltm_cpp", "lltm_cuda"]
 
@@ -29,7 +30,7 @@ def forward(input, weights, bias, old_h, old_cell):
 
     Source: bindings/tutorial.cpp.
     """
-    return _C.forward(input, weights, bias, old_h, old_cell)
+    return (loaded() or reference).forward(input, weights, bias, old_h, old_cell)
 
 
 def backward(
@@ -57,7 +58,7 @@ def backward(
 
     Source: bindings/tutorial.cpp.
     """
-    return lltm_cuda.backward(
+    return _backward_with_d_gates(
         grad_h,
         grad_cell,
         new_cell,
@@ -70,6 +71,31 @@ def backward(
     )[:5]
 
 
+def _backward_with_d_gates(
+    grad_h,
+    grad_cell,
+    new_cell,
+    input_gate,
+    output_gate,
+    candidate_cell,
+    X,
+    gate_weights,
+    weights,
+):
+    """As backward, with d_gates (batch_size, 3 * state_size) as a sixth value."""
+    return (loaded() or reference).backward(
+        grad_h,
+        grad_cell,
+        new_cell,
+        input_gate,
+        output_gate,
+        candidate_cell,
+        X,
+        gate_weights,
+        weights,
+    )
+
+
 class lltm_cuda:
     """The tutorial's compiled CUDA module. Shapes are those of forward and backward.
 
@@ -77,7 +103,7 @@ class lltm_cuda:
     """
 
     forward = staticmethod(forward)
-    backward = staticmethod(_C.backward)
+    backward = staticmethod(_backward_with_d_gates)
 
 
 class lltm_cpp:
