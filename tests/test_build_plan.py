@@ -120,6 +120,11 @@ def test_flags():
     assert "-g0" not in make({"CFLAGS": "-O0 -g3"}).extra_compile_args["cxx"]
 
 
+def test_the_number_of_compilers_is_torchs_matter():
+    for number in ("1", "no number"):
+        assert make({"MAX_JOBS": number}) == make()
+
+
 def test_openmp_for_gcc_on_linux_only():
     """Others bring a runtime of their own, beside the one that torch has loaded."""
     for platform in ("linux", "darwin", "win32"):
