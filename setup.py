@@ -23,10 +23,9 @@ class CarrySources(build_py):
 
     def run(self):
         super().run()
-        if not getattr(self, "editable_mode", False):  # there the checkout is at hand
-            for source, target in self._carried():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(str(source), str(target))
+        for source, target in self._carried():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(str(source), str(target))
 
     def get_outputs(self, include_bytecode=True):
         return super().get_outputs(include_bytecode) + [
@@ -34,6 +33,8 @@ class CarrySources(build_py):
         ]
 
     def _carried(self):
+        if getattr(self, "editable_mode", False):  # the checkout itself is at hand
+            return
         to = Path(self.build_lib, "lltm_decoupled", "_sources")
         for folder in ("cuda_core", "bindings", "build_support"):
             for path in Path(folder).glob("*.*"):

@@ -158,13 +158,12 @@ def wheel_include_dirs(torch):
 def find_compiler(env, platform):
     """The host compiler; None where none is found, on Windows where cl.exe is not on PATH."""
     if platform != "win32":
-        own = sysconfig.get_config_var("CXX")  # what Python was built with
-        tried = (
-            [env["CXX"]] if env.get("CXX") else ["c++", "g++", "clang++", *([own] if own else [])]
+        usual = ("c++", "g++", "clang++", sysconfig.get_config_var("CXX") or "c++")
+        tried = [env["CXX"]] if env.get("CXX") else usual
+        on_path = (
+            name for name in tried if shutil.which(shlex.split(name)[0], path=env.get("PATH"))
         )
-        path = next(
-            (p for p in tried if shutil.which(shlex.split(p)[0], path=env.get("PATH"))), None
-        )
+        path = next(on_path, None)
         if path is None:
             return None
         macros = ask(*shlex.split(path), "-dM", "-E", "-x", "c++", os.devnull)
