@@ -5,13 +5,20 @@ from typing import Optional, Tuple
 import torch
 from torch import Tensor
 
-from . import _native  # noqa: F401  (its import registers the operators)
+from . import reference
 from ._module import LLTMBase
+from ._native import when_loaded
 
 __all__ = ["LLTM", "LLTMFunction", "lltm_cell"]
 
-# The one overload, found once: torch before 1.12 has no names for overloads.
-_cell = getattr(torch.ops.lltm_decoupled.cell, "default", torch.ops.lltm_decoupled.cell)
+_cell = reference.lltm_cell
+
+
+@when_loaded
+def _take_the_operator() -> None:
+    # The one overload, found once: torch before 1.12 has no names for overloads.
+    global _cell
+    _cell = getattr(torch.ops.lltm_decoupled.cell, "default", torch.ops.lltm_decoupled.cell)
 
 
 def lltm_cell(

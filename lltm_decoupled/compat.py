@@ -12,7 +12,8 @@ from typing import List, Optional
 
 from torch import Tensor
 
-from ._native import _C
+from . import reference
+from ._native import loaded
 
 __all__ = ["backward", "forward", "lltm_cpp", "lltm_cuda"]
 
@@ -35,7 +36,7 @@ def forward(
 
     Source: bindings/tutorial.cpp.
     """
-    return _C.forward(input, weights, bias, old_h, old_cell)
+    return (loaded() or reference).forward(input, weights, bias, old_h, old_cell)
 
 
 def backward(
@@ -63,7 +64,7 @@ def backward(
 
     Source: bindings/tutorial.cpp.
     """
-    return lltm_cuda.backward(
+    return _backward_with_d_gates(
         grad_h,
         grad_cell,
         new_cell,
@@ -76,6 +77,31 @@ def backward(
     )[:5]
 
 
+def _backward_with_d_gates(
+    grad_h,
+    grad_cell,
+    new_cell,
+    input_gate,
+    output_gate,
+    candidate_cell,
+    X,
+    gate_weights,
+    weights,
+):
+    """As backward, with d_gates (batch_size, 3 * state_size) as a sixth value."""
+    return (loaded() or reference).backward(
+        grad_h,
+        grad_cell,
+        new_cell,
+        input_gate,
+        output_gate,
+        candidate_cell,
+        X,
+        gate_weights,
+        weights,
+    )
+
+
 class lltm_cuda:
     """The tutorial's compiled CUDA module. Shapes are those of forward and backward.
 
@@ -83,7 +109,7 @@ class lltm_cuda:
     """
 
     forward = staticmethod(forward)
-    backward = staticmethod(_C.backward)
+    backward = staticmethod(_backward_with_d_gates)
 
 
 class lltm_cpp:

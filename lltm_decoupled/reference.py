@@ -14,7 +14,7 @@ from torch import Tensor
 from ._layer import LLTMSequenceBase
 from ._module import LLTMBase
 
-__all__ = ["LLTM", "LLTMSequence", "lltm_cell", "lltm_sequence"]
+__all__ = ["LLTM", "LLTMSequence", "backward", "forward", "lltm_cell", "lltm_sequence"]
 
 
 def lltm_cell(
@@ -104,6 +104,53 @@ def lltm_sequence(
     if not outputs:
         return input.new_empty(input.shape[:-1] + h0.shape[-1:]), h, c
     return (torch.stack if batch_sizes is None else torch.cat)(outputs), h, c
+
+
+@torch.no_grad()
+def forward(input, weights, bias, old_h, old_cell):
+    """The tutorial's raw forward; shapes and results as compat.forward has them."""
+    X = torch.cat([old_h, input], dim=1)
+    gate_weights = X.mm(weights.t())
+    if bias is not None:
+        gate_weights = gate_weights + bias
+    gates = gate_weights.chunk(3, dim=1)
+    input_gate, output_gate = torch.sigmoid(gates[0]), torch.sigmoid(gates[1])
+    candidate_cell = F.elu(gates[2])
+    new_cell = old_cell + candidate_cell * input_gate
+    new_h = torch.tanh(new_cell) * output_gate
+    return [new_h, new_cell, input_gate, output_gate, candidate_cell, X, gate_weights]
+
+
+@torch.no_grad()
+def backward(
+    grad_h,
+    grad_cell,
+    new_cell,
+    input_gate,
+    output_gate,
+    candidate_cell,
+    X,
+    gate_weights,
+    weights,
+):
+    """The tutorial's raw backward, with d_gates as a sixth value; shapes as compat.backward's."""
+    state_size = new_cell.size(1)
+    candidate = gate_weights[:, 2 * state_size :]
+    tanh_cell = torch.tanh(new_cell)
+    d_cell = grad_h * output_gate * (1 - tanh_cell * tanh_cell) + grad_cell
+    d_elu = torch.where(candidate > 0, torch.ones_like(candidate), torch.exp(candidate))
+    d_gates = torch.cat(
+        [
+            d_cell * candidate_cell * input_gate * (1 - input_gate),
+            grad_h * tanh_cell * output_gate * (1 - output_gate),
+            d_cell * input_gate * d_elu,
+        ],
+        dim=1,
+    )
+    d_X = d_gates.mm(weights)
+    d_bias = d_gates.sum(0, keepdim=True)
+    d_old_h, d_input = d_X[:, :state_size].clone(), d_X[:, state_size:].clone()
+    return [d_old_h, d_input, d_gates.t().mm(X), d_bias, d_cell, d_gates]
 
 
 class LLTM(LLTMBase):

@@ -5,13 +5,34 @@ from typing import Optional, Tuple
 import torch
 from torch import Tensor
 
-from . import _native  # noqa: F401  (its import registers the operators)
+from . import reference
 from ._layer import LLTMSequenceBase
+from ._native import when_loaded
 
 __all__ = ["LLTMSequence", "lltm_sequence"]
 
-# The one overload, found once: torch before 1.12 has no names for overloads.
-_sequence = getattr(torch.ops.lltm_decoupled.sequence, "default", torch.ops.lltm_decoupled.sequence)
+
+def _sequence(input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zoneout_h, zoneout_c):
+    """Until there is an operator. autograd keeps every step, with recompute too."""
+    return reference.lltm_sequence(
+        input,
+        weights,
+        bias,
+        h0,
+        c0,
+        batch_sizes=batch_sizes,
+        reverse=reverse,
+        zoneout_h=zoneout_h,
+        zoneout_c=zoneout_c,
+    )
+
+
+@when_loaded
+def _take_the_operator() -> None:
+    # The one overload, found once: torch before 1.12 has no names for overloads.
+    global _sequence
+    operator = torch.ops.lltm_decoupled.sequence
+    _sequence = getattr(operator, "default", operator)
 
 
 def lltm_sequence(

@@ -95,7 +95,9 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     carried = exact(c0).float().cuda()
     tail = (carried, got, None, None, None, options)
     assert forward(*arguments, gates.clone(), None, None, *tail) == 0
-    assert forward(*arguments, gates.clone(), None, c0, None, again, None, None, last_c, options) == 0
+    assert (
+        forward(*arguments, gates.clone(), None, c0, None, again, None, None, last_c, options) == 0
+    )
     assert torch.equal(again.cpu(), got.cpu())
     assert torch.equal(last_c.cpu(), carried.cpu().to(dtype))
 

@@ -85,10 +85,10 @@ def stub_functions():
 def binary_functions():
     """The same of the binary: pybind11 writes each function's signature into its docstring."""
     found = {}
-    for name in dir(_native._C):
+    for name in dir(_native.loaded()):
         if name.startswith("__"):
             continue
-        text = getattr(_native._C, name).__doc__.splitlines()[0]
+        text = getattr(_native.loaded(), name).__doc__.splitlines()[0]
         arguments, result = re.fullmatch(rf"{name}\((.*)\) -> (.*)", text).groups()
         found[name] = (
             [plain_type(argument) for argument in arguments.split(", ") if argument],
