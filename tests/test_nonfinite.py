@@ -51,9 +51,10 @@ def test_an_infinity_and_a_nan_together(target):
 
 
 # Pre-activations around the points where exp, expm1 and tanh over- or underflow in float32 (88.7,
-# 103.9), in float64 (709.8, 745.1) or in the half types (11.1), and where 1 + x rounds to 1.
-EXTREME = (0.0, 1e-300, 1e-45, 1e-38, 1e-8, 9.1, 11.2, 17.0, 88.0, 89.5, 104.5, 709.0, 710.5, 746.0,
-           1e4, 1e30)  # fmt: skip
+# 103.9), in float64 (709.8, 745.1) or in the half types (11.1), just below them, where 2^n alone
+# does, and where 1 + x rounds to 1.
+EXTREME = (0.0, 1e-300, 1e-45, 1e-38, 1e-8, 9.1, 11.2, 17.0, 88.0, 88.5, 89.5, 104.5, 709.0, 709.5,
+           710.5, 746.0, 1e4, 1e30)  # fmt: skip
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -61,7 +62,7 @@ EXTREME = (0.0, 1e-300, 1e-45, 1e-38, 1e-8, 9.1, 11.2, 17.0, 88.0, 89.5, 104.5, 
 def test_extreme_gates(gate, call, target):
     """The gate alone is extreme: the other two and the cell stay of size one."""
     column = torch.tensor([sign * v for v in EXTREME for sign in (1, -1)], dtype=torch.float64)
-    column = column.to(target.device, target.dtype)[:, None]  # the input, B = 32, I = H = 1
+    column = column.to(target.device, target.dtype)[:, None]  # the input, B = 36, I = H = 1
     weights = torch.zeros(3, 2, dtype=target.dtype, device=target.device)
     weights[gate, 1] = 1
     bias = torch.tensor([0.5, -0.25, -0.75], dtype=target.dtype, device=target.device)
