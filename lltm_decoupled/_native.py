@@ -45,7 +45,8 @@ def adopt(module: Any) -> None:
     """Makes a module that was built just now the package's own."""
     _check(module)
     sys.modules[NAME] = module
-    setattr(sys.modules[__package__], "_C", module)
+    package: Any = sys.modules[__package__]
+    package._C = module
     _run_waiting()
 
 
