@@ -1,7 +1,7 @@
 """The command line: commands, the report, and one line with exit code 2 for a user's mistake."""
 
-import re
 import json
+import re
 import subprocess
 import sys
 
