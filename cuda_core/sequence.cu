@@ -61,7 +61,7 @@ struct Numbers {
   int64_t values[kMost];
 };
 
-__global__ void store_numbers(const Numbers numbers, int count, int64_t* to) {
+static __global__ void store_numbers(const Numbers numbers, int count, int64_t* to) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) to[i] = numbers.values[i];
 }

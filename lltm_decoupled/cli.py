@@ -24,6 +24,7 @@ EXAMPLES = {
     "info": "info --json > report.json",
     "check": "check --device cpu --dtype float32",
     "demo": "demo --text novel.txt --save model.pt",
+    "bench": "bench --stages",
 }
 EXIT_CODES = """\
 exit codes:
@@ -59,8 +60,7 @@ def build_parser():
     for name, (module_name, summary) in COMMANDS.items():
         module = importlib.import_module(module_name)
         command = commands.add_parser(name, help=summary, description=module.__doc__)
-        if name in EXAMPLES:  # a module may have more of them
-            command.epilog = f"example:\n  {parser.prog} {EXAMPLES[name]}"
+        command.epilog = f"example:\n  {parser.prog} {EXAMPLES[name]}"  # a module may have more
         command.formatter_class = argparse.RawDescriptionHelpFormatter
         module.add_arguments(command)
         command.set_defaults(run=module.run, prog=command.prog)

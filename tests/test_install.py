@@ -81,7 +81,7 @@ def test_uv(checkout, machine, target, tmp_path):
     assert status == 0 and "+ lltm-decoupled" in output, output
     assert "torch" not in output and len(compiled()[0]) == 7
     code = "import lltm_decoupled as l, torch; print(l.__file__, l.LLTM(3, 4)(torch.ones(2, 3)))"
-    status, output = run(target, "-c", code, cwd=tmp_path)
+    status, output = run(target, "-c", code, cwd=tmp_path, env={"PYTHONPATH": ""})
     assert status == 0 and str(target.parent.parent) in output, output
 
 
