@@ -56,12 +56,16 @@ int32_t launch(const Arguments<S>& a, const void* outer, int32_t outer_number,
 }
 
 // As many as an argument of a kernel holds.
+const int kMostNumbers = 480;
+
+template <int kMost>
 struct Numbers {
-  static const int kMost = 480;
   int64_t values[kMost];
 };
 
-static __global__ void store_numbers(const Numbers numbers, int count, int64_t* to) {
+// A template, for nvcc exports the stub of any other kernel.
+template <int kMost>
+__global__ void store_numbers(const Numbers<kMost> numbers, int count, int64_t* to) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) to[i] = numbers.values[i];
 }
@@ -74,8 +78,8 @@ int32_t lltm_numbers_to_cuda(int64_t count, const int64_t* numbers, int64_t* to,
   if (count < 0) return -1;
   if (count > 0 && !numbers) return -2;
   if (count > 0 && !to) return -3;
-  lltm::Numbers some;
-  const int64_t most = lltm::Numbers::kMost;
+  const int64_t most = lltm::kMostNumbers;
+  lltm::Numbers<lltm::kMostNumbers> some;
   for (int64_t first = 0; first < count; first += most) {
     const int64_t n = count - first < most ? count - first : most;
     for (int64_t i = 0; i < n; ++i) some.values[i] = numbers[first + i];

@@ -36,7 +36,8 @@ def forward(
 
     Source: bindings/tutorial.cpp.
     """
-    return (loaded() or reference).forward(input, weights, bias, old_h, old_cell)
+    outputs: List[Tensor] = (loaded() or reference).forward(input, weights, bias, old_h, old_cell)
+    return outputs
 
 
 def backward(
@@ -78,18 +79,18 @@ def backward(
 
 
 def _backward_with_d_gates(
-    grad_h,
-    grad_cell,
-    new_cell,
-    input_gate,
-    output_gate,
-    candidate_cell,
-    X,
-    gate_weights,
-    weights,
-):
+    grad_h: Tensor,
+    grad_cell: Tensor,
+    new_cell: Tensor,
+    input_gate: Tensor,
+    output_gate: Tensor,
+    candidate_cell: Tensor,
+    X: Tensor,
+    gate_weights: Tensor,
+    weights: Tensor,
+) -> List[Tensor]:
     """As backward, with d_gates (batch_size, 3 * state_size) as a sixth value."""
-    return (loaded() or reference).backward(
+    gradients: List[Tensor] = (loaded() or reference).backward(
         grad_h,
         grad_cell,
         new_cell,
@@ -100,6 +101,7 @@ def _backward_with_d_gates(
         gate_weights,
         weights,
     )
+    return gradients
 
 
 class lltm_cuda:

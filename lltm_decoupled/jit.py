@@ -15,6 +15,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Any, Optional
 
 from . import _native
 from ._version import __version__
@@ -25,7 +26,9 @@ __all__ = ["load"]
 _PLACES = (Path(__file__).resolve().parent / "_sources", Path(__file__).resolve().parent.parent)
 
 
-def load(build_directory=None, verbose=False, with_cuda=None):
+def load(
+    build_directory: Optional[str] = None, verbose: bool = False, with_cuda: Optional[bool] = None
+) -> Any:
     """Compiles the package's compiled module, and makes it the package's `_C`.
 
     Where the package has one already, that one is returned and nothing is compiled. From here on

@@ -5,7 +5,7 @@ dtype that PyTorch's own operators support. Use it where a compiled operator can
 ONNX or TorchScript export: the parameters and the state dict are the same.
 """
 
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 import torch.nn.functional as F
@@ -107,7 +107,9 @@ def lltm_sequence(
 
 
 @torch.no_grad()
-def forward(input, weights, bias, old_h, old_cell):
+def forward(
+    input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+) -> List[Tensor]:
     """The tutorial's raw forward; shapes and results as compat.forward has them."""
     X = torch.cat([old_h, input], dim=1)
     gate_weights = X.mm(weights.t())
@@ -123,16 +125,16 @@ def forward(input, weights, bias, old_h, old_cell):
 
 @torch.no_grad()
 def backward(
-    grad_h,
-    grad_cell,
-    new_cell,
-    input_gate,
-    output_gate,
-    candidate_cell,
-    X,
-    gate_weights,
-    weights,
-):
+    grad_h: Tensor,
+    grad_cell: Tensor,
+    new_cell: Tensor,
+    input_gate: Tensor,
+    output_gate: Tensor,
+    candidate_cell: Tensor,
+    X: Tensor,
+    gate_weights: Tensor,
+    weights: Tensor,
+) -> List[Tensor]:
     """The tutorial's raw backward, with d_gates as a sixth value; shapes as compat.backward's."""
     state_size = new_cell.size(1)
     candidate = gate_weights[:, 2 * state_size :]

@@ -1,6 +1,6 @@
 """LLTM over whole sequences: the compiled operator as a function, and as a layer like nn.LSTM."""
 
-from typing import Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -12,7 +12,18 @@ from ._native import when_loaded
 __all__ = ["LLTMSequence", "lltm_sequence"]
 
 
-def _sequence(input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zoneout_h, zoneout_c):
+def _from_formula(
+    input: Tensor,
+    weights: Tensor,
+    bias: Optional[Tensor],
+    h0: Tensor,
+    c0: Tensor,
+    batch_sizes: Optional[Tensor],
+    reverse: bool,
+    recompute: bool,
+    zoneout_h: Optional[Tensor],
+    zoneout_c: Optional[Tensor],
+) -> Tuple[Tensor, Tensor, Tensor]:
     """Until there is an operator. autograd keeps every step, with recompute too."""
     return reference.lltm_sequence(
         input,
@@ -25,6 +36,9 @@ def _sequence(input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zon
         zoneout_h=zoneout_h,
         zoneout_c=zoneout_c,
     )
+
+
+_sequence: Callable[..., Any] = _from_formula
 
 
 @when_loaded
