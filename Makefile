@@ -12,6 +12,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 STAMPS := $(VENV)/stamps
 CXX_FILES := $(wildcard cuda_core/*.[ch]* bindings/*.[ch]*)
+EXAMPLES := $(foreach end,h cpp cu,examples/*.$(end) examples/*/*.$(end) examples/*/*/*.$(end))
+FORMATTED := $(CXX_FILES) $(wildcard benchmarks/stages/*.[ch]* $(EXAMPLES))
 BUILD_INPUTS := $(CXX_FILES) setup.py pyproject.toml lltm_decoupled/_version.py \
 	$(wildcard build_support/*.py)
 
@@ -34,12 +36,12 @@ toolchains: $(STAMPS)/checkers
 lint: $(STAMPS)/built
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
+	$(VENV)/bin/clang-format --dry-run -Werror $(FORMATTED)
 
 format: $(STAMPS)/built
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
-	$(VENV)/bin/clang-format -i $(CXX_FILES)
+	$(VENV)/bin/clang-format -i $(FORMATTED)
 
 # The environment and the downloaded torch stay: remove $(VENV) by hand for a start from nothing.
 clean:

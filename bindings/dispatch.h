@@ -50,6 +50,11 @@ inline int32_t* new_host_number() {
   return new (number) int32_t(0);
 }
 
+inline int32_t numbers_to_cuda(int64_t count, const int64_t* numbers, int64_t* to,
+                               CUstream_st* stream) {
+  return lltm_numbers_to_cuda(count, numbers, to, stream);
+}
+
 // Makes the device of `like` current for its lifetime; `stream` is the caller's stream there.
 struct DeviceScope {
   explicit DeviceScope(const at::Tensor& like) {
@@ -66,6 +71,7 @@ inline const char* cuda_archs() { return ""; }
 inline int64_t cuda_version() { return 0; }
 inline const char* cuda_error(int32_t) { return ""; }
 inline int32_t* new_host_number() { return nullptr; }
+inline int32_t numbers_to_cuda(int64_t, const int64_t*, int64_t*, CUstream_st*) { return 0; }
 
 struct DeviceScope {
   explicit DeviceScope(const at::Tensor& like) {
@@ -117,6 +123,7 @@ struct Core;
     }                                                                                             \
     /* Of a dense tensor of the compute type, and of a mask. */                                   \
     static Compute* compute_pointer(const at::Tensor& tensor, int64_t rows) {                     \
+      if (!tensor.defined()) return nullptr;                                                      \
       return tensor.data_ptr<Compute>() + rows * tensor.stride(0);                                \
     }                                                                                             \
     static const uint8_t* mask_pointer(const at::Tensor& tensor, int64_t rows) {                  \

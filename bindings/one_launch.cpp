@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 
 #include <cstdlib>
+#include <vector>
 
 #include "cublas.h"
 #include "dispatch.h"
@@ -48,8 +49,7 @@ OneLaunch plan_one_launch(const SequenceArguments& a, const SequenceSizes& sizes
   OneLaunch launch = {{LLTM_SEQUENCE_NONE, 0, 0}, false};
   if (!kWithCuda || !a.input.is_cuda()) return launch;
   const std::string wanted = wanted_sequence_path();
-  // With packed data the rows of two steps differ.
-  const bool simple = !a.batch_sizes.defined() && !a.zoneout_h.defined() && !a.zoneout_c.defined();
+  const bool simple = !a.zoneout_h.defined() && !a.zoneout_c.defined();
   if (simple && wanted != "loop") {
     with_core(a.input, [&](auto core, CUstream_st*) {
       launch.tf32 = allows_tf32(a.input);
@@ -60,9 +60,9 @@ OneLaunch plan_one_launch(const SequenceArguments& a, const SequenceSizes& sizes
   }
   TORCH_CHECK(wanted != "persistent" || launch.plan.path != LLTM_SEQUENCE_NONE,
               "lltm_decoupled: LLTM_SEQUENCE_PATH=persistent, and there is no such kernel for ",
-              simple ? "" : "packed data or zoneout, or for ", steps, " steps of batch size ",
-              sizes.batch_size, " and state size ", sizes.state_size, " in ", a.input.scalar_type(),
-              " on ", a.input.device());
+              simple ? "" : "zoneout, or for ", steps, " steps of batch size ", sizes.batch_size,
+              " and state size ", sizes.state_size, " in ", a.input.scalar_type(), " on ",
+              a.input.device());
   return launch;
 }
 
@@ -72,6 +72,27 @@ Exchange::Exchange(const OneLaunch& launch, const at::Tensor& like)
   workspace_ = at::empty({launch.plan.workspace}, like.options().dtype(at::kByte));
   options_ = {launch.tf32, workspace_.data_ptr(), const_cast<int32_t*>(failure_number()),
               patience()};
+}
+
+PackedRows::PackedRows(const Schedule& schedule, const SequenceArguments& a)
+    : steps_(schedule.steps()), reverse_(a.reverse) {
+  if (schedule.is_uniform()) return;
+  std::vector<int64_t> numbers;
+  numbers.reserve(static_cast<size_t>(steps_ + 1));
+  for (int64_t t = 0; t < steps_; ++t) {
+    numbers.push_back(schedule[reverse_ ? steps_ - 1 - t : t].first);
+  }
+  numbers.push_back(a.input.size(0));
+  first_rows_ = at::empty({steps_ + 1}, a.input.options().dtype(at::kLong));
+  const DeviceScope scope(a.input);
+  check_status(
+      numbers_to_cuda(steps_ + 1, numbers.data(), first_rows_.data_ptr<int64_t>(), scope.stream),
+      "numbers_to_cuda");
+}
+
+const int64_t* PackedRows::of(int64_t begin, int64_t end) const {
+  if (!first_rows_.defined()) return nullptr;
+  return first_rows_.data_ptr<int64_t>() + (reverse_ ? steps_ - end : begin);
 }
 
 void check_earlier_launches() {

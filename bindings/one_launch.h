@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "lltm.h"
+#include "schedule.h"
 #include "sequence.h"
 
 namespace lltm_bindings {
@@ -36,6 +37,20 @@ class Exchange {
   bool wanted_;
   at::Tensor workspace_;
   lltm_sequence_options options_;
+};
+
+// Where the rows of each step of packed data begin, on the GPU.
+class PackedRows {
+ public:
+  PackedRows() : steps_(0), reverse_(false) {}
+  PackedRows(const Schedule& schedule, const SequenceArguments& arguments);
+  // For the steps [begin, end) of those taken; null where every step has all rows.
+  const int64_t* of(int64_t begin, int64_t end) const;
+
+ private:
+  int64_t steps_;
+  bool reverse_;
+  at::Tensor first_rows_;  // (steps + 1)
 };
 
 // Raises what an earlier launch reported: it does not wait for any.

@@ -33,6 +33,20 @@ class Schedule {
   // The rows of the data that steps [begin, end) have together.
   Step rows_of(int64_t begin, int64_t end) const;
 
+  // work(row of the data, row of the states, rows): where the rows of the states have the first of
+  // the steps [begin, end) that they have.
+  template <typename Work>
+  void for_first_rows(int64_t begin, int64_t end, const Work& work) const {
+    int64_t known = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const Step& step = (*this)[i];
+      if (step.rows > known) {
+        work(step.first + known, known, step.rows - known);
+        known = step.rows;
+      }
+    }
+  }
+
   // The old h of steps [begin, end), in as few pieces as possible.
   std::vector<OldRows> old_rows(int64_t begin, int64_t end) const;
 

@@ -70,6 +70,7 @@ class Recurrence {
         keep_h(dense_rows(a.zoneout_h)),
         keep_cell(dense_rows(a.zoneout_c)),
         exchange(products.launch(), a.input) {
+    if (products.path() == Path::kOneLaunch) packed_rows = PackedRows(schedule, a);
     d_h = at::empty({batch_size, state_size}, input.options());
     d_cell = at::empty({batch_size, state_size}, input.options().dtype(compute_dtype(input)));
     // What nothing flows through yet is not zero, but absent: zero times NaN would be NaN. Only
@@ -109,17 +110,20 @@ class Recurrence {
     const at::Tensor grad = spread ? aligned_to_pairs(grad_output) : grad_output;
     const at::Tensor activations = spread ? aligned_to_pairs(chunk.activations) : chunk.activations;
     const at::Tensor cells = spread ? aligned_to_pairs(chunk.cells) : chunk.cells;
-    check_status(core.sequence_backward(
-                     chunk.end - chunk.begin, batch_size, state_size,
-                     C::pointer(products.weights_h(), 0), products.weights_h().stride(0), reverse,
-                     C::pointer(grad, chunk.all.first), C::pointer(activations, 0),
-                     C::pointer(cells, 0), has_d_h ? C::pointer(d_h, 0) : nullptr,
-                     C::compute_pointer(d_cell, 0), spread ? nullptr : C::pointer(d_h, 0),
-                     C::pointer(d_gates, 0), exchange.options(), stream),
-                 "sequence_backward");
+    check_status(
+        core.sequence_backward(chunk.end - chunk.begin, batch_size, state_size,
+                               C::pointer(products.weights_h(), 0), products.weights_h().stride(0),
+                               reverse, packed_rows.of(chunk.begin, chunk.end),
+                               C::pointer(grad, chunk.all.first), C::pointer(activations, 0),
+                               C::pointer(cells, 0), has_d_h ? C::pointer(d_h, 0) : nullptr,
+                               C::compute_pointer(d_cell, 0), spread ? nullptr : C::pointer(d_h, 0),
+                               C::pointer(d_gates, 0), exchange.options(), stream),
+        "sequence_backward");
     if (spread && (chunk.begin > 0 || wants_d_h0)) {
-      const int64_t place = schedule[chunk.begin].first - chunk.all.first;
-      products.d_old_h(d_h, d_gates.narrow(0, place, batch_size), /*add=*/false);
+      schedule.for_first_rows(chunk.begin, chunk.end, [&](int64_t line, int64_t row, int64_t rows) {
+        products.d_old_h(d_h.narrow(0, row, rows), d_gates.narrow(0, line - chunk.all.first, rows),
+                         /*add=*/false);
+      });
     }
   }
 
@@ -169,6 +173,7 @@ class Recurrence {
   const int64_t batch_size, state_size;
   const at::Tensor grad_output, keep_h, keep_cell;
   const Exchange exchange;
+  PackedRows packed_rows;
   at::Tensor weights_h_t;
   bool has_d_h;
 };

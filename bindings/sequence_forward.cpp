@@ -12,6 +12,20 @@
 #include "sequence_products.h"
 
 namespace lltm_bindings {
+namespace {
+
+// Where nothing is kept, gates have so much memory, or that of kStepsPerChunk.
+const int64_t kBytesOfGates = 16 << 20;
+
+int64_t steps_at_once(const SequenceArguments& a, const SequenceSizes& sizes, int64_t steps,
+                      Keep keep) {
+  if (keep == Keep::kForBackward)
+    return a.recompute ? kStepsPerChunk : (std::max)(steps, int64_t(1));
+  const int64_t step = sizes.batch_size * 3 * sizes.state_size * a.input.element_size();
+  return (std::max)(kStepsPerChunk, kBytesOfGates / (std::max)(step, int64_t(1)));
+}
+
+}  // namespace
 
 SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   const SequenceSizes sizes = check_sequence(a);
@@ -30,22 +44,32 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   const at::Tensor keep_h = dense_rows(a.zoneout_h);
   const at::Tensor keep_cell = dense_rows(a.zoneout_c);
   const at::Tensor h0 = dense(a.h0);
-  at::Tensor cell = at::empty({B, H}, options.dtype(compute_dtype(a.input))).copy_(a.c0);
-  // With packed data the rows of two steps differ: the state has a place of its own.
-  at::Tensor state_h;
-  if (!schedule.is_uniform()) state_h = at::empty({B, H}, options).copy_(h0);
-
-  const int64_t chunk = keeps_steps ? (std::max)(T, int64_t(1)) : kStepsPerChunk;
+  const int64_t chunk = steps_at_once(a, sizes, T, keep);
   const int64_t chunks = (T + chunk - 1) / chunk;
   const SequenceProducts products(a, sizes, (std::min)(T, chunk), Pass::kForward);
+  const bool at_once = products.path() == Path::kOneLaunch;
+  // One launch that need not keep its first cell takes c0 and gives c_n as they are.
+  const bool carries_cell = !at_once || chunks != 1 || keeps_chunks;
+  const at::Tensor c0 = carries_cell ? at::Tensor() : dense(a.c0);
+  at::Tensor cell;
+  if (carries_cell) cell = at::empty({B, H}, options.dtype(compute_dtype(a.input))).copy_(a.c0);
   const Exchange exchange(products.launch(), a.input);
+  // With packed data the rows of two steps differ: the state has a place of its own.
+  at::Tensor state_h;
+  if (!schedule.is_uniform()) {
+    state_h = at::empty({B, H}, options).copy_(h0);
+  } else if (at_once && T > 0) {
+    state_h = at::empty({B, H}, options);
+  }
   SequenceOutputs outputs;
   outputs.output = at::empty({N, H}, options);
   at::Tensor gates = at::empty({(std::min)(N, chunk * B), 3 * H}, options);
   if (keeps_steps) outputs.cells = at::empty({N, H}, options);
   const at::Tensor cells = outputs.cells;
   if (keeps_chunks) outputs.cells = at::empty({chunks, B, H}, cell.options());
+  if (!carries_cell) outputs.c_n = at::empty({B, H}, options);
 
+  const PackedRows packed_rows = at_once ? PackedRows(schedule, a) : PackedRows();
   with_core(a.input, [&](auto core, CUstream_st* stream) {
     typedef decltype(core) C;
     for (int64_t begin = 0; begin < T; begin += chunk) {
@@ -54,20 +78,23 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
       at::Tensor chunk_gates = gates.narrow(0, 0, all.rows);
       if (keeps_chunks) outputs.cells.select(0, begin / chunk).copy_(cell);
       products.input_gates(chunk_gates, input.narrow(0, all.first, all.rows));
-      if (products.path() == Path::kOneLaunch) {
-        const at::Tensor& old_h = begin == 0 ? h0 : outputs.output;
-        const int64_t old_row = begin == 0 ? 0 : schedule[begin - 1].first;
+      if (at_once) {
+        const at::Tensor& old_h = begin == 0 ? h0 : state_h;
         const bool spread = exchange.options() != nullptr;
         if (spread) {
-          products.add_old_h(chunk_gates.narrow(0, schedule[begin].first - all.first, B),
-                             old_h.narrow(0, old_row, B));
+          schedule.for_first_rows(begin, end, [&](int64_t line, int64_t row, int64_t rows) {
+            products.add_old_h(chunk_gates.narrow(0, line - all.first, rows),
+                               old_h.narrow(0, row, rows));
+          });
         }
-        check_status(core.sequence_forward(
-                         end - begin, B, H, C::pointer(products.weights_h(), 0),
-                         products.weights_h().stride(0), a.reverse, C::pointer(chunk_gates, 0),
-                         spread ? nullptr : C::pointer(old_h, old_row), C::compute_pointer(cell, 0),
-                         C::pointer(outputs.output, all.first), C::pointer(cells, all.first),
-                         exchange.options(), stream),
+        check_status(core.sequence_forward(end - begin, B, H, C::pointer(products.weights_h(), 0),
+                                           products.weights_h().stride(0), a.reverse,
+                                           packed_rows.of(begin, end), C::pointer(chunk_gates, 0),
+                                           spread ? nullptr : C::pointer(old_h, 0),
+                                           C::pointer(c0, 0), C::compute_pointer(cell, 0),
+                                           C::pointer(outputs.output, all.first),
+                                           C::pointer(cells, all.first), C::pointer(state_h, 0),
+                                           C::pointer(outputs.c_n, 0), exchange.options(), stream),
                      "sequence_forward");
         continue;
       }
@@ -111,7 +138,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
     outputs.h_n = at::empty({B, H}, options);
     outputs.h_n.copy_(T == 0 ? h0 : outputs.output.narrow(0, schedule[T - 1].first, B));
   }
-  outputs.c_n = cell.to(a.input.scalar_type());
+  if (carries_cell) outputs.c_n = cell.to(a.input.scalar_type());
   outputs.activations = keeps_steps ? gates : at::empty({0, 3 * H}, options);
   if (!a.batch_sizes.defined()) outputs.output = outputs.output.view({sizes.steps, B, H});
   return outputs;

@@ -22,7 +22,7 @@ from setuptools.build_meta import (  # noqa: F401 - hooks that need no torch
     prepare_metadata_for_build_wheel,
 )
 
-from .plan import BuildError
+from .facts import BuildError
 from .probe import import_torch
 
 

@@ -1,17 +1,19 @@
 """What will be built, decided by one pure function: no torch, no subprocess, no file access here.
 
-`probe.py` collects the facts, `setup.py` carries out the plan, `tests/test_build_plan.py` is the
-table of cases.
+`probe.py` collects the facts, `setup.py` and `lltm_decoupled.jit` carry out the plan, and
+`tests/test_build_plan.py` is the table of cases.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .sources import CUDA_SOURCES, HOST_SOURCES, MSVC_OWN_FLAGS
+from .facts import BuildError
+from .sources import APART, CUDA_SOURCES, MSVC_OWN_FLAGS
 
 NAME = "lltm_decoupled"
 MINIMUM_TORCH = (1, 11)
+INCLUDE_DIRS = (".", "cuda_core")  # in the checkout
 
 # First nvcc version of each default: machine code for the common cards, PTX for later ones only.
 # Machine code of 9.0 does not run on 10.0, nor does PTX of 12.0: each has to be listed. That of 8.0
@@ -25,33 +27,10 @@ DEFAULT_ARCHS = (
 ALL_DEFAULT_ARCHS = frozenset(
     arch for _, archs in DEFAULT_ARCHS for arch in archs.replace("+PTX", "").split(";")
 )
-
-
-class BuildError(Exception):
-    """The build that was asked for is not possible here; the message says what is missing."""
-
-
-@dataclass(frozen=True)
-class Toolkit:
-    """A CUDA toolkit as `probe.find_toolkit` saw it."""
-
-    nvcc: str
-    version: str  # of nvcc
-    home: str
-    missing: tuple[str, ...] = ()
-    headers_version: str = ""  # of cuda_runtime_api.h
-    include_dirs: tuple[str, ...] = ()  # only what is not at home/include
-    library_dirs: tuple[str, ...] = ()  # only what is not at home/lib64
-    msvc_range: tuple[int, int] | None = None  # first accepted and first refused _MSC_VER
-
-
-@dataclass(frozen=True)
-class Compiler:
-    """The host compiler; version is _MSC_VER on Windows ("1939"), else what it calls itself."""
-
-    path: str
-    version: str = ""
-    is_gcc: bool = False
+NO_CL = (
+    "cl.exe is not on PATH: if the compiler is not found below, start the 'x64 Native Tools "
+    "Command Prompt for VS' (or run vcvars64.bat) and build there"
+)
 
 
 @dataclass
@@ -59,10 +38,10 @@ class Plan:
     with_cuda: bool
     decision: str  # one line for the build log
     flavour: str  # names the object folder: objects of one flavour never serve another
-    sources: list[str]
+    sources: list[str]  # besides the one that `sources.write_together` writes
     define_macros: list[tuple[str, str | None]]
     extra_compile_args: dict[str, list[str]]
-    include_dirs: list[str] = field(default_factory=lambda: ["cuda_core"])
+    include_dirs: list[str] = field(default_factory=lambda: list(INCLUDE_DIRS))
     library_dirs: list[str] = field(default_factory=list)
     own_flags: dict[str, list[str]] = field(default_factory=dict)  # of a source, besides the others
     arch_list: str = ""
@@ -126,10 +105,7 @@ def default_archs(nvcc_version, known_archs=None):
 
 def _warnings(windows, with_cuda, torch_cuda, toolkit, compiler):
     if windows and compiler is None:
-        yield (
-            "cl.exe is not on PATH: if the compiler is not found below, start the 'x64 Native "
-            "Tools Command Prompt for VS' (or run vcvars64.bat) and build there"
-        )
+        yield NO_CL
     if not with_cuda:
         return
     if numbers(toolkit.version) != numbers(torch_cuda):
@@ -180,6 +156,11 @@ def plan(
     windows = platform == "win32"
     if numbers(torch_version) < MINIMUM_TORCH:
         raise BuildError(f"{NAME} needs torch 1.11 or newer, found {torch_version}")
+    if compiler is None and not windows:
+        raise BuildError(
+            "no C++ compiler was found (CXX, c++, g++, clang++): install one, such as Debian's "
+            "package g++, or name it in CXX"
+        )
 
     wanted = _switch(env, "LLTM_WITH_CUDA")
     forced_by = "LLTM_WITH_CUDA"
@@ -234,10 +215,10 @@ def plan(
         with_cuda=with_cuda,
         decision=f"{NAME}: building {decision}",
         flavour=f"{flavour}-torch{torch_version}",
-        sources=[*HOST_SOURCES, *(CUDA_SOURCES if with_cuda else ())],
+        sources=[*APART, *(CUDA_SOURCES if with_cuda else ())],
         define_macros=macros,
         extra_compile_args=flags,
-        include_dirs=["cuda_core", *(toolkit.include_dirs if with_cuda else ())],
+        include_dirs=[*INCLUDE_DIRS, *(toolkit.include_dirs if with_cuda else ())],
         library_dirs=[*(toolkit.library_dirs if with_cuda else ())],
         own_flags=dict(MSVC_OWN_FLAGS) if target == "win-amd64" else {},
         arch_list=archs,

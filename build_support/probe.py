@@ -13,7 +13,8 @@ import subprocess
 import sys
 import sysconfig
 
-from .plan import ALL_DEFAULT_ARCHS, BuildError, Compiler, Toolkit
+from .facts import BuildError, Compiler, Toolkit
+from .plan import ALL_DEFAULT_ARCHS
 
 DEFAULT_CUDA = "/usr/local/cuda"
 
@@ -155,9 +156,16 @@ def wheel_include_dirs(torch):
 
 
 def find_compiler(env, platform):
-    """The host compiler; None on Windows when cl.exe is not on PATH."""
+    """The host compiler; None where none is found, on Windows where cl.exe is not on PATH."""
     if platform != "win32":
-        path = env.get("CXX", "c++")
+        usual = ("c++", "g++", "clang++", sysconfig.get_config_var("CXX") or "c++")
+        tried = [env["CXX"]] if env.get("CXX") else usual
+        on_path = (
+            name for name in tried if shutil.which(shlex.split(name)[0], path=env.get("PATH"))
+        )
+        path = next(on_path, None)
+        if path is None:
+            return None
         macros = ask(*shlex.split(path), "-dM", "-E", "-x", "c++", os.devnull)
         is_gcc = "__GNUC__" in macros and "__clang__" not in macros and "__INTEL" not in macros
         return Compiler(path, is_gcc=is_gcc)

@@ -1,13 +1,20 @@
-"""Which files are compiled."""
+"""Which files are compiled, and which of them as one."""
+
+import os
 
 # Relative paths: MSVC repeats the source path below the build folder and stops at 260 characters.
-HOST_SOURCES = (
-    "cuda_core/cell_host.cpp",
-    "cuda_core/cell_host_avx2.cpp",
+APART = (
+    "bindings/module.cpp",
     "cuda_core/cell_host_avx512.cpp",
+    "cuda_core/cell_host_avx2.cpp",
+    "cuda_core/cell_host.cpp",
     "cuda_core/host_isa.cpp",
     "cuda_core/products_host.cpp",
     "cuda_core/step_host.cpp",
+)
+# Torch's headers are most of their time, so the compiler reads these as one file. Each still
+# includes what it needs and compiles alone; what is local to one has a name that no other one uses.
+TOGETHER = (
     "bindings/autocast.cpp",
     "bindings/autograd.cpp",
     "bindings/cell.cpp",
@@ -15,7 +22,6 @@ HOST_SOURCES = (
     "bindings/checks.cpp",
     "bindings/formula.cpp",
     "bindings/layout.cpp",
-    "bindings/module.cpp",
     "bindings/one_launch.cpp",
     "bindings/products.cpp",
     "bindings/schedule.cpp",
@@ -27,6 +33,7 @@ HOST_SOURCES = (
     "bindings/sequence_products.cpp",
     "bindings/tutorial.cpp",
 )
+HOST_SOURCES = (*APART, *TOGETHER)
 CUDA_SOURCES = (
     "cuda_core/cell_fused.cu",
     "cuda_core/cell_kernels.cu",
@@ -47,3 +54,22 @@ MSVC_OWN_FLAGS = {
 }
 # What all host files of the core are told then.
 OWN_FLAGS_MACRO = "LLTM_HOST_X86_FLAGS"
+
+
+def write_together(folder):
+    """Writes the file that includes TOGETHER into folder, and returns its path.
+
+    The includes are relative to the checkout, and an unchanged file is left alone: ninja compiles
+    again what is newer than its object.
+    """
+    text = "".join(f'#include "{source}"\n' for source in TOGETHER)
+    path = os.path.join(folder, "bindings.cpp")
+    try:
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return path
+    except OSError:
+        os.makedirs(folder, exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return path

@@ -32,39 +32,55 @@ typedef struct {
  * product with the recurrent weights included; without d_h_n nothing flows through the last h, and
  * d_cell becomes the gradient of the first cell.
  *
+ * Packed data: step t has the rows [first_rows[t], first_rows[t + 1]) of arrays that begin with row
+ * first_rows[0], for [T, B, ...] below. They are rows of the states from the first one on, never
+ * more than in the step before and at most B. h0, d_h_n and so on are then those of each row's own
+ * first or last step, and rows without any step are left as they are. numbers_to_cuda brings
+ * first_rows there without waiting, also while a CUDA graph is captured.
+ *
  * sequence_plan says for the current device which kernels there are for the forward pass, or, if
  * `backward` is not 0, the backward pass. Alignment may still forbid LLTM_SEQUENCE_GRID: it wants
  * every array aligned to two elements. With it the caller does the outer products: h0 is null, and
- * the gates of the first step hold its product with the weights; d_h0 is null, and is the product
- * of the first step's d_gates. */
-#define LLTM_DECLARE_SEQUENCE(name, type, compute)                                                 \
-  int32_t lltm_sequence_plan_cuda_##name(int32_t backward, int32_t tf32, int64_t steps,            \
-                                         int64_t batch_size, int64_t state_size,                   \
-                                         lltm_sequence_plan* plan) LLTM_NOEXCEPT;                  \
-  int32_t lltm_sequence_forward_cuda_##name(                                                       \
-      int64_t steps, int64_t batch_size, int64_t state_size,                                       \
-      const type* weights,                  /* in  [3H, H] the first H columns of the weights */   \
-      int64_t weights_stride,               /* from one row of them to the next, >= H */           \
-      int32_t reverse, type* gates,         /* in  [T, B, 3H]; out: as in step_forward */          \
-      const type* h0,                       /* in  [B, H], or null: see above */                   \
-      compute* cell,                        /* in  [B, H] old; out: new */                         \
-      type* output,                         /* out [T, B, H] */                                    \
-      type* new_cell,                       /* out [T, B, H], or null */                           \
-      const lltm_sequence_options* options, /* or null: LLTM_SEQUENCE_BLOCK */                     \
-      struct CUstream_st* stream) LLTM_NOEXCEPT;                                                   \
-  int32_t lltm_sequence_backward_cuda_##name(                                                      \
-      int64_t steps, int64_t batch_size, int64_t state_size,                                       \
-      const type* weights,                      /* in  [3H, H] */                                  \
-      int64_t weights_stride,                   /* >= H */                                         \
-      int32_t reverse, const type* grad_output, /* in  [T, B, H], or null */                       \
-      const type* activations,                  /* in  [T, B, 3H] */                               \
-      const type* new_cell,                     /* in  [T, B, H] */                                \
-      const type* d_h_n,                        /* in  [B, H], or null */                          \
-      compute* d_cell,                          /* in  [B, H]; out: see above */                   \
-      type* d_h0,                               /* out [B, H], or null: see above; may be d_h_n */ \
-      type* d_gates,                            /* out [T, B, 3H] */                               \
-      const lltm_sequence_options* options,     /* or null: LLTM_SEQUENCE_BLOCK */                 \
+ * the gates of each row's first step hold its product with the weights; d_h0 is null, and is the
+ * product of that step's d_gates. */
+#define LLTM_DECLARE_SEQUENCE(name, type, compute)                                               \
+  int32_t lltm_sequence_plan_cuda_##name(int32_t backward, int32_t tf32, int64_t steps,          \
+                                         int64_t batch_size, int64_t state_size,                 \
+                                         lltm_sequence_plan* plan) LLTM_NOEXCEPT;                \
+  int32_t lltm_sequence_forward_cuda_##name(                                                     \
+      int64_t steps, int64_t batch_size, int64_t state_size,                                     \
+      const type* weights,                        /* in  [3H, H] columns of the weights for h */ \
+      int64_t weights_stride,                     /* from one row of them to the next, >= H */   \
+      int32_t reverse, const int64_t* first_rows, /* in  [T + 1], or null: B rows a step */      \
+      type* gates,                                /* in  [T, B, 3H]; out: as in step_forward */  \
+      const type* h0,                             /* in  [B, H], or null: see above */           \
+      const type* c0,                             /* in  [B, H], or null: it is in cell */       \
+      compute* cell,                              /* in  [B, H]; out: the last cell; or null */  \
+      type* output,                               /* out [T, B, H] */                            \
+      type* new_cell,                             /* out [T, B, H], or null */                   \
+      type* h_n,                                  /* out [B, H], or null; may be h0 */           \
+      type* c_n,                                  /* out [B, H], or null */                      \
+      const lltm_sequence_options* options,       /* or null: LLTM_SEQUENCE_BLOCK */             \
+      struct CUstream_st* stream) LLTM_NOEXCEPT;                                                 \
+  int32_t lltm_sequence_backward_cuda_##name(                                                    \
+      int64_t steps, int64_t batch_size, int64_t state_size,                                     \
+      const type* weights,                        /* in  [3H, H] */                              \
+      int64_t weights_stride,                     /* >= H */                                     \
+      int32_t reverse, const int64_t* first_rows, /* in  [T + 1], or null */                     \
+      const type* grad_output,                    /* in  [T, B, H], or null */                   \
+      const type* activations,                    /* in  [T, B, 3H] */                           \
+      const type* new_cell,                       /* in  [T, B, H] */                            \
+      const type* d_h_n,                          /* in  [B, H], or null */                      \
+      compute* d_cell,                            /* in  [B, H]; out: see above */               \
+      type* d_h0,                           /* out [B, H], or null: see above; may be d_h_n */   \
+      type* d_gates,                        /* out [T, B, 3H] */                                 \
+      const lltm_sequence_options* options, /* or null: LLTM_SEQUENCE_BLOCK */                   \
       struct CUstream_st* stream) LLTM_NOEXCEPT;
+
+/* Copies numbers from host memory, which may be changed at once, to the memory of a GPU. */
+int32_t lltm_numbers_to_cuda(int64_t count, const int64_t* numbers, /* in  [count], on the host */
+                             int64_t* to,                           /* out [count] */
+                             struct CUstream_st* stream) LLTM_NOEXCEPT;
 
 LLTM_DECLARE_SEQUENCE(float, float, float)
 LLTM_DECLARE_SEQUENCE(double, double, double)

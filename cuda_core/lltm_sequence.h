@@ -15,6 +15,7 @@ struct SequenceShape {
   int64_t state_size;
   int64_t weights_stride;
   bool reverse;
+  const int64_t* first_rows;  // [T + 1] or null
 };
 
 template <typename S>
@@ -23,9 +24,12 @@ struct SequenceForward {
   const S* weights;      // [3H, H]
   S* gates;              // [T, B, 3H]
   const S* h0;           // [B, H] or null
-  ComputeType<S>* cell;  // [B, H]
+  const S* c0;           // [B, H] or null
+  ComputeType<S>* cell;  // [B, H] or null
   S* output;             // [T, B, H]
   S* new_cell;           // [T, B, H] or null
+  S* h_n;                // [B, H] or null
+  S* c_n;                // [B, H] or null
 };
 
 template <typename S>
@@ -61,9 +65,9 @@ static inline int32_t check(const SequenceForward<S>& a) {
   const int32_t status = check(a.shape);
   if (status || is_empty(a.shape)) return status;
   if (!a.weights) return -4;
-  if (!a.gates) return -7;
-  if (!a.cell) return -9;
-  if (!a.output) return -10;
+  if (!a.gates) return -8;
+  if (!a.cell && !(a.c0 && a.c_n)) return -11;
+  if (!a.output) return -12;
   return 0;
 }
 
@@ -72,10 +76,10 @@ static inline int32_t check(const SequenceBackward<S>& a) {
   const int32_t status = check(a.shape);
   if (status || is_empty(a.shape)) return status;
   if (!a.weights) return -4;
-  if (!a.activations) return -8;
-  if (!a.new_cell) return -9;
-  if (!a.d_cell) return -11;
-  if (!a.d_gates) return -13;
+  if (!a.activations) return -9;
+  if (!a.new_cell) return -10;
+  if (!a.d_cell) return -12;
+  if (!a.d_gates) return -14;
   return 0;
 }
 

@@ -55,49 +55,85 @@ int32_t launch(const Arguments<S>& a, const void* outer, int32_t outer_number,
   return launch_block(a, stream);
 }
 
+// As many as an argument of a kernel holds.
+const int kMostNumbers = 480;
+
+template <int kMost>
+struct Numbers {
+  int64_t values[kMost];
+};
+
+// A template, for nvcc exports the stub of any other kernel.
+template <int kMost>
+__global__ void store_numbers(const Numbers<kMost> numbers, int count, int64_t* to) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) to[i] = numbers.values[i];
+}
+
 }  // namespace
 }  // namespace lltm
 
-#define LLTM_DEFINE_SEQUENCE(name, type, compute)                                                \
-  int32_t lltm_sequence_plan_cuda_##name(int32_t backward, int32_t tf32, int64_t steps,          \
-                                         int64_t batch_size, int64_t state_size,                 \
-                                         lltm_sequence_plan* plan) noexcept {                    \
-    if (!plan) return -6;                                                                        \
-    const lltm::SequenceShape shape = {steps, batch_size, state_size, state_size, false};        \
-    return backward ? lltm::plan<lltm::SequenceBackward, type>(tf32 != 0, shape, plan)           \
-                    : lltm::plan<lltm::SequenceForward, type>(tf32 != 0, shape, plan);           \
-  }                                                                                              \
-  int32_t lltm_sequence_forward_cuda_##name(                                                     \
-      int64_t steps, int64_t batch_size, int64_t state_size, const type* weights,                \
-      int64_t weights_stride, int32_t reverse, type* gates, const type* h0, compute* cell,       \
-      type* output, type* new_cell, const lltm_sequence_options* options,                        \
-      CUstream_st* stream) noexcept {                                                            \
-    const lltm::SequenceForward<type> arguments = {                                              \
-        {steps, batch_size, state_size, weights_stride, reverse != 0},                           \
-        weights,                                                                                 \
-        gates,                                                                                   \
-        h0,                                                                                      \
-        cell,                                                                                    \
-        output,                                                                                  \
-        new_cell};                                                                               \
-    return lltm::launch(arguments, h0, 8, options, 12, stream);                                  \
-  }                                                                                              \
-  int32_t lltm_sequence_backward_cuda_##name(                                                    \
-      int64_t steps, int64_t batch_size, int64_t state_size, const type* weights,                \
-      int64_t weights_stride, int32_t reverse, const type* grad_output, const type* activations, \
-      const type* new_cell, const type* d_h_n, compute* d_cell, type* d_h0, type* d_gates,       \
-      const lltm_sequence_options* options, CUstream_st* stream) noexcept {                      \
-    const lltm::SequenceBackward<type> arguments = {                                             \
-        {steps, batch_size, state_size, weights_stride, reverse != 0},                           \
-        weights,                                                                                 \
-        grad_output,                                                                             \
-        activations,                                                                             \
-        new_cell,                                                                                \
-        d_h_n,                                                                                   \
-        d_cell,                                                                                  \
-        d_h0,                                                                                    \
-        d_gates};                                                                                \
-    return lltm::launch(arguments, d_h0, 12, options, 14, stream);                               \
+int32_t lltm_numbers_to_cuda(int64_t count, const int64_t* numbers, int64_t* to,
+                             CUstream_st* stream) noexcept {
+  if (count < 0) return -1;
+  if (count > 0 && !numbers) return -2;
+  if (count > 0 && !to) return -3;
+  const int64_t most = lltm::kMostNumbers;
+  lltm::Numbers<lltm::kMostNumbers> some;
+  for (int64_t first = 0; first < count; first += most) {
+    const int64_t n = count - first < most ? count - first : most;
+    for (int64_t i = 0; i < n; ++i) some.values[i] = numbers[first + i];
+    lltm::store_numbers<<<4, most / 4, 0, stream>>>(some, static_cast<int>(n), to + first);
+    const cudaError_t status = cudaGetLastError();
+    if (status != cudaSuccess) return static_cast<int32_t>(status);
+  }
+  return 0;
+}
+
+#define LLTM_DEFINE_SEQUENCE(name, type, compute)                                                  \
+  int32_t lltm_sequence_plan_cuda_##name(int32_t backward, int32_t tf32, int64_t steps,            \
+                                         int64_t batch_size, int64_t state_size,                   \
+                                         lltm_sequence_plan* plan) noexcept {                      \
+    if (!plan) return -6;                                                                          \
+    const lltm::SequenceShape shape = {steps, batch_size, state_size, state_size, false, nullptr}; \
+    return backward ? lltm::plan<lltm::SequenceBackward, type>(tf32 != 0, shape, plan)             \
+                    : lltm::plan<lltm::SequenceForward, type>(tf32 != 0, shape, plan);             \
+  }                                                                                                \
+  int32_t lltm_sequence_forward_cuda_##name(                                                       \
+      int64_t steps, int64_t batch_size, int64_t state_size, const type* weights,                  \
+      int64_t weights_stride, int32_t reverse, const int64_t* first_rows, type* gates,             \
+      const type* h0, const type* c0, compute* cell, type* output, type* new_cell, type* h_n,      \
+      type* c_n, const lltm_sequence_options* options, CUstream_st* stream) noexcept {             \
+    const lltm::SequenceForward<type> arguments = {                                                \
+        {steps, batch_size, state_size, weights_stride, reverse != 0, first_rows},                 \
+        weights,                                                                                   \
+        gates,                                                                                     \
+        h0,                                                                                        \
+        c0,                                                                                        \
+        cell,                                                                                      \
+        output,                                                                                    \
+        new_cell,                                                                                  \
+        h_n,                                                                                       \
+        c_n};                                                                                      \
+    return lltm::launch(arguments, h0, 9, options, 16, stream);                                    \
+  }                                                                                                \
+  int32_t lltm_sequence_backward_cuda_##name(                                                      \
+      int64_t steps, int64_t batch_size, int64_t state_size, const type* weights,                  \
+      int64_t weights_stride, int32_t reverse, const int64_t* first_rows, const type* grad_output, \
+      const type* activations, const type* new_cell, const type* d_h_n, compute* d_cell,           \
+      type* d_h0, type* d_gates, const lltm_sequence_options* options,                             \
+      CUstream_st* stream) noexcept {                                                              \
+    const lltm::SequenceBackward<type> arguments = {                                               \
+        {steps, batch_size, state_size, weights_stride, reverse != 0, first_rows},                 \
+        weights,                                                                                   \
+        grad_output,                                                                               \
+        activations,                                                                               \
+        new_cell,                                                                                  \
+        d_h_n,                                                                                     \
+        d_cell,                                                                                    \
+        d_h0,                                                                                      \
+        d_gates};                                                                                  \
+    return lltm::launch(arguments, d_h0, 13, options, 15, stream);                                 \
   }
 
 LLTM_DEFINE_SEQUENCE(float, float, float)

@@ -21,27 +21,27 @@ bool one_row_each(int64_t batch_size) {
   return batch_size <= processors;
 }
 
-template <int kWidth, int kRows, typename S>
+template <int kWidth, int kRows, bool kPacked, typename S>
 void launch_kernel(const SequenceForward<S>& a, unsigned blocks, cudaStream_t stream) {
-  forward_kernel<S, kWidth, kRows><<<blocks, 2 * kWidth, 0, stream>>>(a);
+  forward_kernel<S, kWidth, kRows, kPacked><<<blocks, 2 * kWidth, 0, stream>>>(a);
 }
 
-template <int kWidth, int kRows, typename S>
+template <int kWidth, int kRows, bool kPacked, typename S>
 void launch_kernel(const SequenceBackward<S>& a, unsigned blocks, cudaStream_t stream) {
-  backward_kernel<S, kWidth, kRows><<<blocks, 2 * kWidth, 0, stream>>>(a);
+  backward_kernel<S, kWidth, kRows, kPacked><<<blocks, 2 * kWidth, 0, stream>>>(a);
 }
 
-template <int kRows>
+template <int kRows, bool kPacked>
 void launch_rows(const SequenceForward<double>&, cudaStream_t) {}
 
-template <int kRows>
+template <int kRows, bool kPacked>
 void launch_rows(const SequenceBackward<double>&, cudaStream_t) {}
 
-template <int kRows, typename Arguments>
+template <int kRows, bool kPacked, typename Arguments>
 void launch_rows(const Arguments& a, cudaStream_t stream) {
   const unsigned blocks = static_cast<unsigned>((a.shape.batch_size + kRows - 1) / kRows);
-  if (a.shape.state_size <= 64) return launch_kernel<64, kRows>(a, blocks, stream);
-  launch_kernel<128, kRows>(a, blocks, stream);
+  if (a.shape.state_size <= 64) return launch_kernel<64, kRows, kPacked>(a, blocks, stream);
+  launch_kernel<128, kRows, kPacked>(a, blocks, stream);
 }
 
 }  // namespace
@@ -60,10 +60,12 @@ template bool fits_block<lltm_bfloat16>(int64_t, int64_t);
 
 template <template <typename> class Arguments, typename S>
 int32_t launch_block(const Arguments<S>& a, cudaStream_t stream) {
-  if (one_row_each(a.shape.batch_size)) {
-    launch_rows<1>(a, stream);
+  if (a.shape.first_rows) {
+    launch_rows<1, true>(a, stream);
+  } else if (one_row_each(a.shape.batch_size)) {
+    launch_rows<1, false>(a, stream);
   } else {
-    launch_rows<2>(a, stream);
+    launch_rows<2, false>(a, stream);
   }
   return static_cast<int32_t>(cudaGetLastError());
 }

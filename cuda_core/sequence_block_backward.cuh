@@ -14,7 +14,7 @@ struct Saved {
 
 // Eight neighbouring threads share four units: each sums an eighth of the 3 * kWidth d_gates for
 // the four, for every row. With two rows each thread then has one unit of one row.
-template <typename S, int kWidth, int kRows>
+template <typename S, int kWidth, int kRows, bool kPacked>
 __global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceBackward<S> a) {
   const int kColumns = 3 * kWidth / 8;  // of a thread
   __shared__ float4 shared_d[2][kRows][3 * kWidth / 4];
@@ -70,11 +70,11 @@ __global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceB
     return exchange_sum(kRows == 2 && eighth >= 4, s[0], s[kRows - 1], 4);
   };
 
-  const StepRows rows(a.shape, !a.shape.reverse);
+  const StepRows<kPacked> rows(a.shape, !a.shape.reverse);
   const int steps = static_cast<int>(a.shape.steps);
   const auto load_saved = [&](int t) {
     Saved saved = {};
-    if (!inside || t >= steps) return saved;
+    if (!inside || t >= steps || !rows.has(t, row)) return saved;
     const int64_t place = (rows[t] + row) * H + unit;
     const S* const activations = a.activations + (rows[t] + row) * 3 * H + unit;
     if (a.grad_output) saved.grad_output = load(a.grad_output[place]);
@@ -89,10 +89,11 @@ __global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceB
   float d_cell = inside ? a.d_cell[at] : 0.0f;
   float d_h = inside && a.d_h_n ? load(a.d_h_n[at]) : 0.0f;
   Saved next = load_saved(0);
+  bool had_step = false;
   for (int t = 0; t < steps; ++t) {
     const Saved saved = next;
     next = load_saved(t + 1);
-    if (inside && t + kAhead < steps) {
+    if (inside && t + kAhead < steps && rows.has(t + kAhead, row)) {
       const int64_t place = (rows[t + kAhead] + row) * H + unit;
       const S* const activations = a.activations + (rows[t + kAhead] + row) * 3 * H + unit;
       if (a.grad_output) prefetch(a.grad_output + place);
@@ -101,24 +102,31 @@ __global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceB
       prefetch(activations + 2 * H);
       prefetch(a.new_cell + place);
     }
-    if (t > 0) d_h = rounded<S>(product((t - 1) & 1));
-    const bool flows = t > 0 || a.d_h_n || a.grad_output;
+    if (t > 0) {
+      const float d_old_h = rounded<S>(product((t - 1) & 1));
+      if (had_step) d_h = d_old_h;
+    }
+    const bool flows = had_step || a.d_h_n || a.grad_output;
+    const bool has_step = inside && rows.has(t, row);
+    had_step = has_step;
     const CellGradient<float> gradient =
         cell_backward_saved(flows, d_h + saved.grad_output, d_cell, saved.input_gate,
                             saved.output_gate, saved.candidate_cell, saved.new_cell);
-    d_cell = gradient.d_old_cell;
-    const float d_gates[3] = {inside ? rounded<S>(gradient.d_input) : 0.0f,
-                              inside ? rounded<S>(gradient.d_output) : 0.0f,
-                              inside ? rounded<S>(gradient.d_candidate) : 0.0f};
+    if (has_step) d_cell = gradient.d_old_cell;
+    const float d_gates[3] = {has_step ? rounded<S>(gradient.d_input) : 0.0f,
+                              has_step ? rounded<S>(gradient.d_output) : 0.0f,
+                              has_step ? rounded<S>(gradient.d_candidate) : 0.0f};
     float* const shared = reinterpret_cast<float*>(shared_d[t & 1][my_row]);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       shared[gate * kWidth + unit] = d_gates[gate];
-      if (writes) store(d_gates[gate], a.d_gates + (rows[t] + row) * 3 * H + gate * H + unit);
+      if (writes && has_step)
+        store(d_gates[gate], a.d_gates + (rows[t] + row) * 3 * H + gate * H + unit);
     }
     __syncthreads();
   }
-  d_h = product((steps - 1) & 1);
+  const float d_old_h = product((steps - 1) & 1);
+  if (had_step) d_h = d_old_h;
   if (writes) {
     store(d_h, a.d_h0 + at);
     a.d_cell[at] = d_cell;

@@ -9,7 +9,7 @@ namespace {
 
 // Four neighbouring threads share two units: each sums a quarter of the columns for the three gates
 // of both, for every row of the block. With two rows each thread then has one unit of one row.
-template <typename S, int kWidth, int kRows>
+template <typename S, int kWidth, int kRows, bool kPacked>
 __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceForward<S> a) {
   __shared__ float4 shared_h[2][kRows][kWidth / 4];
   const int H = static_cast<int>(a.shape.state_size);
@@ -38,20 +38,25 @@ __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceFo
     }
   }
 
-  const StepRows rows(a.shape, a.shape.reverse);
+  const StepRows<kPacked> rows(a.shape, a.shape.reverse);
   const int64_t at = row * H + unit;
-  float cell = inside ? a.cell[at] : 0.0f;
-  reinterpret_cast<float*>(shared_h[0][my_row])[unit] = inside ? load(a.h0[at]) : 0.0f;
+  float cell = inside ? (a.c0 ? load(a.c0[at]) : a.cell[at]) : 0.0f;
+  float h = inside ? load(a.h0[at]) : 0.0f;
+  reinterpret_cast<float*>(shared_h[0][my_row])[unit] = h;
+  bool has_next = inside && rows.has(0, row);
   float next[3];
 #pragma unroll
   for (int gate = 0; gate < 3; ++gate) {
-    next[gate] = inside ? load(a.gates[(rows[0] + row) * 3 * H + gate * H + unit]) : 0.0f;
+    next[gate] = has_next ? load(a.gates[(rows[0] + row) * 3 * H + gate * H + unit]) : 0.0f;
   }
   __syncthreads();
 
   const int steps = static_cast<int>(a.shape.steps);
   for (int t = 0; t < steps; ++t) {
     S* const gates = a.gates + (rows[t] + row) * 3 * H + unit;
+    const bool has_step = has_next;
+    has_next = inside && t + 1 < steps && rows.has(t + 1, row);
+    const bool prefetches = inside && t + kAhead < steps && rows.has(t + kAhead, row);
     float sums[kRows][2][3] = {};
 #pragma unroll
     for (int j = 0; j < kWidth / 16; ++j) {
@@ -80,18 +85,20 @@ __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceFo
         s[r] = exchange_sum(quarter & 1, sums[r][0][gate], sums[r][1][gate], 1);
       }
       x[gate] = next[gate] + exchange_sum(kRows == 2 && quarter >= 2, s[0], s[kRows - 1], 2);
-      if (inside && t + 1 < steps) {
+      if (has_next) {
         next[gate] = load(a.gates[(rows[t + 1] + row) * 3 * H + gate * H + unit]);
       }
-      if (inside && t + kAhead < steps) {
+      if (prefetches) {
         prefetch(a.gates + (rows[t + kAhead] + row) * 3 * H + gate * H + unit);
       }
     }
     const CellState<float> state = cell_forward(x[0], x[1], x[2], cell);
-    cell = state.new_cell;
-    const float h = inside ? rounded<S>(state.new_h) : 0.0f;
+    if (has_step) {
+      cell = state.new_cell;
+      h = rounded<S>(state.new_h);
+    }
     reinterpret_cast<float*>(shared_h[(t + 1) & 1][my_row])[unit] = h;
-    if (writes) {
+    if (writes && has_step) {
       const int64_t place = (rows[t] + row) * H + unit;
       store(h, a.output + place);
       if (a.new_cell) {
@@ -103,7 +110,10 @@ __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceFo
     }
     __syncthreads();
   }
-  if (writes) a.cell[at] = cell;
+  if (!writes) return;
+  if (a.cell) a.cell[at] = cell;
+  if (a.c_n) store(cell, a.c_n + at);
+  if (a.h_n) store(h, a.h_n + at);
 }
 
 }  // namespace

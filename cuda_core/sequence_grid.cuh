@@ -47,7 +47,9 @@ class GridBlock {
         first_group(blockIdx.x / launch.slices * launch.turns),
         warp(threadIdx.x >> 5),
         lane(threadIdx.x & 31),
+        packed(shape.first_rows != nullptr),
         rows(shape, from_the_end),
+        lines(shape, from_the_end),
         item(slice, H) {
     if (threadIdx.x == 0) memory.gave_up[0] = memory.gave_up[1] = 0;
   }
@@ -58,21 +60,45 @@ class GridBlock {
   __device__ __forceinline__ bool inside(int turn) const {
     return item.has_unit && row(turn) < batch_size;
   }
-  __device__ __forceinline__ Position start() const { return {0, 0, rows.first}; }
+  // Whether this thread has something to compute; with packed data a row may lack a step.
+  __device__ __forceinline__ bool inside(Position p) const {
+    return inside(p.turn) && has(p.step, p.turn);
+  }
+  __device__ __forceinline__ bool has(int step, int turn) const {
+    return !packed || lines.has(step, row(turn));
+  }
+  // Whether that is its row's first step, or its last one.
+  __device__ __forceinline__ bool is_first(Position p) const {
+    return p.step == 0 || !has(p.step - 1, p.turn);
+  }
+  __device__ __forceinline__ bool is_last(Position p) const {
+    return p.step + 1 == steps || !has(p.step + 1, p.turn);
+  }
+  __device__ __forceinline__ Position start() const { return {0, 0, packed ? lines[0] : rows[0]}; }
   __device__ __forceinline__ void advance(Position& p) const {
-    p.advance(launch.turns, rows.advance);
+    if (++p.turn < launch.turns) return;
+    p.turn = 0;
+    ++p.step;
+    if (!packed) {
+      p.line += rows.advance;
+    } else if (p.step < steps) {
+      p.line = lines[p.step];
+    }
   }
   // This thread's row of a position in the arrays.
   __device__ __forceinline__ int64_t line(Position p) const { return p.line + row(p.turn); }
   __device__ __forceinline__ float2& state_of(int turn) {
     return memory.states[turn * kCount + threadIdx.x];
   }
-  __device__ __forceinline__ void load_states(const float* states) {
+  template <typename Any>
+  __device__ __forceinline__ void load_states(const Any* states) {
     for (int turn = 0; turn < launch.turns; ++turn) {
-      if (inside(turn)) state_of(turn) = load_pair<float>(states + row(turn) * H + item.unit);
+      if (inside(turn)) state_of(turn) = load_pair<Any>(states + row(turn) * H + item.unit);
     }
   }
-  __device__ __forceinline__ void store_states(float* states) {
+  template <typename Any>
+  __device__ __forceinline__ void store_states(Any* states) {
+    if (!states) return;
     for (int turn = 0; turn < launch.turns; ++turn) {
       if (!inside(turn)) continue;
       store_pair(state_of(turn).x, state_of(turn).y, states + row(turn) * H + item.unit);
@@ -157,7 +183,7 @@ class GridBlock {
   // Some block did not come. Neither the state nor the values of the steps from here on may look
   // like any: fill(row of the arrays, NaN).
   template <typename Fill>
-  __device__ __forceinline__ void fail(Position p, float* states, const Fill& fill) {
+  __device__ __forceinline__ void fail(Position p, const Fill& fill) {
     const float nan = __uint_as_float(0x7fc00000u);
     if (threadIdx.x == 0 && launch.failure) {
       *launch.failure = 1;
@@ -166,9 +192,8 @@ class GridBlock {
     for (int turn = 0; turn < launch.turns; ++turn) {
       if (inside(turn)) state_of(turn) = make_float2(nan, nan);
     }
-    store_states(states);
     for (; p.step < steps; advance(p)) {
-      if (inside(p.turn)) fill(line(p), nan);
+      if (inside(p)) fill(line(p), nan);
     }
   }
 
@@ -176,7 +201,9 @@ class GridBlock {
   Memory& memory;
   const int64_t batch_size;
   const int H, steps, slice, first_group, warp, lane;
-  const StepRows rows;
+  const bool packed;
+  const StepRows<false> rows;
+  const StepRows<true> lines;  // with packed data
   const Item<kUnits, kRows> item;
 
  private:

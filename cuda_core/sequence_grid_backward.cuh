@@ -64,7 +64,7 @@ class GridBackward : GridBlock<Shape> {
     this->load_states(a.d_cell);
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_saved(i, ahead);
-    prepare(0, 0);
+    prepare(0, this->start());
     __syncthreads();
 
     typename Block::Reader reader;
@@ -74,10 +74,11 @@ class GridBackward : GridBlock<Shape> {
       this->multiply(reader, parity, now);
       __syncthreads();
       if (memory.gave_up[parity]) {
-        return this->fail(now, a.d_cell, [&](int64_t line, float nan) {
+        this->fail(now, [&](int64_t line, float nan) {
           S* const d_gates = a.d_gates + line * 3 * H + item.unit;
           for (int gate = 0; gate < 3; ++gate) store_pair(nan, nan, d_gates + gate * H);
         });
+        break;
       }
       const Position done = now;
       if (item.exists) compute(done, parity);
@@ -86,7 +87,7 @@ class GridBackward : GridBlock<Shape> {
       // What nobody waits for, while the words come.
       if (item.exists) keep(done);
       copy_saved(count + kCopiesAhead, ahead);
-      if (now.step < steps) prepare(count + 1, now.turn);
+      if (now.step < steps) prepare(count + 1, now);
       this->fence(now);
     }
     this->store_states(a.d_cell);
@@ -110,7 +111,7 @@ class GridBackward : GridBlock<Shape> {
   // This thread's saved values of a position to shared memory, and on to the next position.
   __device__ __forceinline__ void copy_saved(int count, Position& p) {
     if (p.step < steps) {
-      if (inside(p.turn)) {
+      if (inside(p)) {
         const int64_t line = this->line(p);
         const S* const activations = a.activations + line * 3 * H + item.unit;
         Pair<S>(*const to)[kCount] = memory.saved[count % (kCopiesAhead + 1)];
@@ -132,9 +133,9 @@ class GridBackward : GridBlock<Shape> {
     return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][threadIdx.x]);
   }
   // The coefficients of the next position, while other blocks still compute.
-  __device__ __forceinline__ void prepare(int count, int turn) {
+  __device__ __forceinline__ void prepare(int count, Position p) {
     wait_for_copies<kCopiesAhead - 1>();
-    if (!inside(turn)) return;
+    if (!inside(p)) return;
     const float2 input_gate = saved(count, Shape::kInput);
     const float2 output_gate = saved(count, Shape::kOutput);
     const float2 candidate = saved(count, Shape::kCandidate);
@@ -149,14 +150,15 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ void compute(Position p, int parity) {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) d_first[gate] = d_second[gate] = 0.0f;
-    if (inside(p.turn)) {
+    if (inside(p)) {
+      const bool is_first = this->is_first(p);
       float2 d_h = make_float2(0, 0);
-      if (p.step > 0) {
+      if (!is_first) {
         d_h = memory.sums.sum(parity, 0, item);
       } else if (a.d_h_n) {
         d_h = load_pair<S>(a.d_h_n + row(p.turn) * H + item.unit);
       }
-      const bool flows = p.step > 0 || a.d_h_n || a.grad_output;
+      const bool flows = !is_first || a.d_h_n || a.grad_output;
       float2 d_cell = state_of(p.turn);
       differentiate(first, flows, d_h.x, d_cell.x, d_first);
       differentiate(second, flows, d_h.y, d_cell.y, d_second);
@@ -180,7 +182,7 @@ class GridBackward : GridBlock<Shape> {
 #pragma unroll
       for (int gate = 0; gate < 3; ++gate) remove(at + place(gate));
     }
-    if (!inside(p.turn)) return;
+    if (!inside(p)) return;
     S* const d_gates = a.d_gates + this->line(p) * 3 * H + item.unit;
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {

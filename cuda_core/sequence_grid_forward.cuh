@@ -61,10 +61,15 @@ class GridForward : GridBlock<Shape> {
       : Block(a.shape, a.shape.reverse, launch, memory), a(a) {}
 
   __device__ __forceinline__ void run() {
-    scale = unscale = 1.0f;
+    scale = 1.0f;
+    unscale = 1.0f / kSent;
     if (Numbers::kScaled) choose_scale();
     this->load_weights([&](int gate, int k, int unit) { return weights_run(gate, k, unit); });
-    this->load_states(a.cell);
+    if (a.c0) {
+      this->load_states(a.c0);
+    } else {
+      this->load_states(a.cell);
+    }
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_gates(i, ahead);
     __syncthreads();
@@ -77,11 +82,13 @@ class GridForward : GridBlock<Shape> {
       wait_for_copies<kCopiesAhead - 1>();
       __syncthreads();
       if (memory.gave_up[parity]) {
-        return this->fail(now, a.cell, [&](int64_t line, float nan) {
+        this->fail(now, [&](int64_t line, float nan) {
           store_pair(nan, nan, a.output + line * H + item.unit);
           // From which every gradient gets it.
           if (a.new_cell) store_pair(nan, nan, a.new_cell + line * H + item.unit);
         });
+        this->store_states(a.h_n);
+        break;
       }
       const Position done = now;
       if (item.exists) compute(done, count, parity);
@@ -93,11 +100,12 @@ class GridForward : GridBlock<Shape> {
       this->fence(now);
     }
     this->store_states(a.cell);
+    this->store_states(a.c_n);
   }
 
  private:
-  // Halves have few exponents: the block's weights are multiplied by a power of two that brings the
-  // largest to between one and two.
+  // Halves have few exponents: |h|, at most one, is sent 2^15 times larger, and the block's weights
+  // are multiplied by a power of two that brings the largest to between one and two.
   __device__ __forceinline__ void choose_scale() {
     if (threadIdx.x == 0) memory.largest = 0;
     __syncthreads();
@@ -114,7 +122,7 @@ class GridForward : GridBlock<Shape> {
     const unsigned exponent = memory.largest >> 23;
     if (exponent == 0 || exponent >= 254) return;
     scale = __uint_as_float((254 - exponent) << 23);
-    unscale = __uint_as_float(exponent << 23);
+    unscale = __uint_as_float(exponent << 23) / kSent;
   }
 
   __device__ __forceinline__ uint4 weights_run(int gate, int column, int unit) const {
@@ -132,7 +140,7 @@ class GridForward : GridBlock<Shape> {
   // This thread's gates of a position to shared memory, and on to the next position.
   __device__ __forceinline__ void copy_gates(int count, Position& p) {
     if (p.step < steps) {
-      if (inside(p.turn)) {
+      if (inside(p)) {
         const S* const from = a.gates + (this->line(p)) * 3 * H + item.unit;
 #pragma unroll
         for (int gate = 0; gate < 3; ++gate) {
@@ -146,14 +154,16 @@ class GridForward : GridBlock<Shape> {
   }
 
   __device__ __forceinline__ void compute(Position p, int count, int parity) {
-    const bool is_inside = inside(p.turn);
+    const bool is_inside = inside(p);
+    const bool is_first = is_inside && this->is_first(p);
     float2 x[3];
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       const float2 sum = memory.sums.sum(parity, gate, item);
       const float2 given =
           load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
-      x[gate] = make_float2(given.x + sum.x * unscale, given.y + sum.y * unscale);
+      x[gate] =
+          is_first ? given : make_float2(given.x + sum.x * unscale, given.y + sum.y * unscale);
     }
     if (is_inside) {
       float2& cell = state_of(p.turn);
@@ -164,7 +174,7 @@ class GridForward : GridBlock<Shape> {
       first.new_h = second.new_h = 0.0f;
     }
     if (this->is_sent(p.step)) {
-      send(group(p.step, p.turn) + place(), Numbers(), first.new_h, second.new_h);
+      send(group(p.step, p.turn) + place(), Numbers(), first.new_h * kSent, second.new_h * kSent);
     }
   }
 
@@ -174,9 +184,12 @@ class GridForward : GridBlock<Shape> {
 
   __device__ __forceinline__ void keep(Position p) {
     if (this->removes(p.step)) remove(group(p.step + kRemovedAhead, p.turn) + place());
-    if (!inside(p.turn)) return;
+    if (!inside(p)) return;
     const int64_t line = this->line(p);
     store_pair(first.new_h, second.new_h, a.output + line * H + item.unit);
+    if (a.h_n && this->is_last(p)) {
+      store_pair(first.new_h, second.new_h, a.h_n + row(p.turn) * H + item.unit);
+    }
     if (!a.new_cell) return;
     store_pair(first.new_cell, second.new_cell, a.new_cell + line * H + item.unit);
     S* const gates = a.gates + line * 3 * H + item.unit;
@@ -204,6 +217,8 @@ class GridForward : GridBlock<Shape> {
   __device__ __forceinline__ uint32_t present(uint32_t word) const {
     return word == kAbsent ? 0x7fff7fffu : word;
   }
+
+  static constexpr float kSent = Numbers::kScaled ? 32768.0f : 1.0f;
 
   const SequenceForward<S>& a;
   float scale, unscale;

@@ -48,11 +48,10 @@ GridKernel backward_kernel_of(int most_turns = 8) {
                             most_turns);
 }
 
-// For one type, pass and accuracy. Made anew where it is needed: nvcc would export a static table
-// of a template.
+// For one type, pass and accuracy, by padding; its end has no kernel. Made anew where it is needed:
+// nvcc would export a static table of a template.
 struct GridTable {
-  GridKernel kernels[9];
-  size_t count;
+  GridKernel kernels[14];
 };
 
 struct GridChoice {
@@ -90,8 +89,8 @@ inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
   const int processors = device_attribute(cudaDevAttrMultiProcessorCount, device);
   const size_t memory =
       static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  for (size_t i = 0; i < table.count; ++i) {
-    const GridKernel& kernel = table.kernels[i];
+  for (const GridKernel& kernel : table.kernels) {
+    if (!kernel.kernel) break;
     if (s.state_size > kernel.padded) continue;
     if (best.kernel.kernel && kernel.padded > best.kernel.padded) break;
     const int slices = kernel.padded / kernel.units;

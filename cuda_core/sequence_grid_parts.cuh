@@ -129,13 +129,6 @@ __device__ __forceinline__ void store_pair(float first, float second, float* p) 
 struct Position {
   int step, turn;
   int64_t line;  // the step's first row in the arrays
-  __device__ __forceinline__ void advance(int turns, int64_t to_next_line) {
-    if (++turn == turns) {
-      turn = 0;
-      ++step;
-      line += to_next_line;
-    }
-  }
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 """LLTM, the recurrent cell of the PyTorch extension tutorial, as a fast and complete operator."""
 
 import pkgutil
+from typing import Any, Dict
 
 import torch  # noqa: F401  (first: the compiled module needs its libraries)
 
@@ -8,8 +9,7 @@ import torch  # noqa: F401  (first: the compiled module needs its libraries)
 # the latter is then still found.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
-from . import _sequence_shapes, compat, reference  # noqa: E402,F401
-from ._native import _C  # noqa: E402
+from . import _native, _sequence_shapes, compat, jit, reference  # noqa: E402,F401
 from ._version import __version__  # noqa: E402
 from .cell import LLTM, LLTMFunction, lltm_cell  # noqa: E402
 from .compat import backward, forward  # noqa: E402
@@ -24,21 +24,23 @@ __all__ = [
     "build_info",
     "compat",
     "forward",
+    "jit",
     "lltm_cell",
     "lltm_sequence",
     "reference",
 ]
 
 
-def build_info():
+def build_info() -> Dict[str, Any]:
     """What this binary is.
 
     Returns:
         A dict: version (str), cuda (bool: the CUDA kernels are in it), cuda_version (int as in
         CUDART_VERSION, such as 13000; 0 without CUDA), archs (str: the GPU architectures of the
-        kernels, such as "800,900"), torch (str: the torch it was built for), compiler (str).
+        kernels, such as "800,900"), torch (str: the torch it was built for; "" where there is no
+        binary), compiler (str).
         Takes no tensors: shapes and dtypes play no part, and nothing is raised.
 
     Source: bindings/module.cpp.
     """
-    return _C.build_info()
+    return _native.build_info()

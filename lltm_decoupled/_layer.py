@@ -1,15 +1,20 @@
 """The layer around a sequence function: nn.LSTM's conventions with LLTM's cell."""
 
-import warnings
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Tuple, Union, overload
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from ._module import LLTMParameters, flag, pair, positive, probabilities, probability
+from ._layer_parameters import LayerParameters
+from ._module import Pair, State, pair
+
+# torch before 1.12 has no names for overloads.
+_reshaped = getattr(torch.ops.aten._unsafe_view, "default", torch.ops.aten._unsafe_view)
 
 
-class LLTMSequenceBase(LLTMParameters):
+class LLTMSequenceBase(LayerParameters):
     """LLTM over whole sequences: layers and directions as nn.LSTM has them.
 
     L = num_layers, D = 2 if bidirectional else 1, T = steps, B = batch_size, I = input_size,
@@ -52,68 +57,21 @@ class LLTMSequenceBase(LLTMParameters):
         TypeError: a flag is not a bool, input not a tensor, state not a pair of tensors
     """
 
-    def __init__(
-        self,
-        input_size,
-        hidden_size,
-        num_layers=1,
-        bias=True,
-        batch_first=False,
-        dropout=0.0,
-        bidirectional=False,
-        device=None,
-        dtype=None,
-        *,
-        zoneout=(0.0, 0.0),
-        recompute=False,
-    ):
-        super().__init__()
-        self.input_size = positive("input_size", input_size)
-        self.hidden_size = positive("hidden_size", hidden_size)
-        self.num_layers = positive("num_layers", num_layers)
-        self.bias = flag("bias", bias)
-        self.batch_first = flag("batch_first", batch_first)
-        self.dropout = probability("dropout", dropout)
-        self.bidirectional = flag("bidirectional", bidirectional)
-        self.zoneout = probabilities("zoneout", zoneout)
-        self.recompute = flag("recompute", recompute)
-        if self.dropout > 0 and self.num_layers == 1:
-            warnings.warn(
-                "dropout is applied to the output of every layer but the last: "
-                f"dropout={dropout} does nothing with num_layers=1",
-                stacklevel=2,
-            )
-        factory = {"device": device, "dtype": dtype}
-        width = self.input_size
-        for suffixes in self._suffixes():
-            for suffix in suffixes:
-                self._add_cell(suffix, width, self.hidden_size, self.bias, factory)
-            width = self.hidden_size * len(suffixes)
-        self.reset_parameters()
+    _sequence: Callable[..., Tuple[Tensor, Tensor, Tensor]]
 
-    def _suffixes(self):
-        """The ends of the parameters' names: for each layer a list, one for each direction."""
-        ends = ("", "_reverse") if self.bidirectional else ("",)
-        return [[f"_l{layer}{end}" for end in ends] for layer in range(self.num_layers)]
+    if TYPE_CHECKING:  # nn.Module's own tells nothing
 
-    def _cell_parameters(self, suffix):
-        """(weights, bias or None), looked up at each call: nothing is cached."""
-        return getattr(self, "weights" + suffix), getattr(self, "bias" + suffix)
+        @overload
+        def __call__(self, input: Tensor, state: Optional[State] = None) -> Tuple[Tensor, Pair]: ...
+        @overload
+        def __call__(
+            self, input: PackedSequence, state: Optional[State] = None
+        ) -> Tuple[PackedSequence, Pair]: ...
+        def __call__(self, input: Any, state: Any = None) -> Any: ...
 
-    @property
-    def all_weights(self):
-        """A list for each layer and direction: its weights, and its bias where there is one."""
-        cells = [self._cell_parameters(end) for ends in self._suffixes() for end in ends]
-        return [[tensor for tensor in cell if tensor is not None] for cell in cells]
-
-    def reset_parameters(self):
-        """Draws every parameter from U(-1 / sqrt(hidden_size), 1 / sqrt(hidden_size))."""
-        self._draw_parameters(self.hidden_size)
-
-    def flatten_parameters(self):
-        """Does nothing: nn.LSTM has it for cuDNN, and code that calls it works here too."""
-
-    def forward(self, input, state=None):
+    def forward(
+        self, input: Union[Tensor, PackedSequence], state: Optional[State] = None
+    ) -> Tuple[Union[Tensor, PackedSequence], Pair]:
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, state)
         if not isinstance(input, torch.Tensor):
@@ -125,38 +83,56 @@ class LLTMSequenceBase(LLTMParameters):
             return self._forward_unbatched(input, state)
         if self.batch_first:
             input = input.transpose(0, 1)
-        h0, c0 = self._initial_state(input, state, (input.size(1),))
-        output, state = self._layers(input, h0, c0)
+        state = self._checked(state, (input.size(1),))
+        output, state = self._layers(input, input.size(1), state)
         return (output.transpose(0, 1) if self.batch_first else output), state
 
-    def _forward_unbatched(self, input, state):
-        h0, c0 = self._initial_state(input, state, ())
-        output, state = self._layers(input.unsqueeze(1), h0.unsqueeze(1), c0.unsqueeze(1))
-        return output.squeeze(1), tuple(part.squeeze(1) for part in state)
+    def _forward_unbatched(self, input: Tensor, state: Optional[State]) -> Tuple[Tensor, Pair]:
+        state = self._checked(state, ())
+        if state is not None:
+            state = [part.unsqueeze(1) for part in state]
+        output, state = self._layers(input.unsqueeze(1), 1, state)
+        h_n, c_n = (part.squeeze(1) for part in state)
+        return output.squeeze(1), (h_n, c_n)
 
-    def _forward_packed(self, input, state):
+    def _forward_packed(
+        self, input: PackedSequence, state: Optional[State]
+    ) -> Tuple[PackedSequence, Pair]:
         data, batch_sizes, sorted_indices, unsorted_indices = input
         self._check_input(data, (2,), "(rows, input_size) in a PackedSequence")
         if sorted_indices is not None:
-            batch = (sorted_indices.numel(),)
+            batch_size = sorted_indices.numel()
         elif state is not None and _is_compiling():
             # a trace has no values to look at; the operator checks them when it runs
-            batch = pair(state, "h0, c0")[0].shape[-2:-1]
+            batch_size = pair(state, "h0, c0")[0].shape[-2]
         else:
-            batch = (int(batch_sizes[0]) if batch_sizes.numel() else 0,)
-        h0, c0 = self._initial_state(data, state, batch)
-        if sorted_indices is not None:
-            h0, c0 = (part.index_select(1, sorted_indices) for part in (h0, c0))
-        output, state = self._layers(data, h0, c0, batch_sizes)
+            batch_size = int(batch_sizes[0]) if batch_sizes.numel() else 0
+        state = self._checked(state, (batch_size,))
+        if state is not None and sorted_indices is not None:
+            state = [part.index_select(1, sorted_indices) for part in state]
+        output, (h_n, c_n) = self._layers(data, batch_size, state, batch_sizes)
         if unsorted_indices is not None:
-            state = tuple(part.index_select(1, unsorted_indices) for part in state)
-        return PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices), state
+            h_n, c_n = (part.index_select(1, unsorted_indices) for part in (h_n, c_n))
+        packed = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return packed, (h_n, c_n)
 
-    def _layers(self, input, h0, c0, batch_sizes=None):
+    def _layers(
+        self,
+        input: Tensor,
+        batch_size: int,
+        state: Optional[State],
+        batch_sizes: Optional[Tensor] = None,
+    ) -> Tuple[Tensor, Pair]:
         """Time first or packed -> output, (h_n, c_n). The loop over the steps is the operator's."""
-        states, index = [], 0
+        starts: List[Sequence[Tensor]]
+        if state is None:
+            zeros = input.new_zeros(batch_size, self.hidden_size)
+            starts = [[zeros] * (2 * self.num_layers)] * 2  # of one direction half are not used
+        else:
+            starts = [part.unbind(0) for part in state]
+        states: List[List[Tensor]] = []
         for suffixes in self._suffixes():
-            if index > 0 and self.dropout > 0:
+            if states and self.dropout > 0:
                 input = F.dropout(input, self.dropout, self.training)
             outputs = []
             for direction, suffix in enumerate(suffixes):
@@ -164,8 +140,7 @@ class LLTMSequenceBase(LLTMParameters):
                 output, *last = self._sequence(
                     input,
                     *self._cell_parameters(suffix),
-                    h0[index],
-                    c0[index],
+                    *(part[len(states)] for part in starts),
                     batch_sizes=batch_sizes,
                     reverse=direction == 1,
                     recompute=self.recompute,
@@ -174,17 +149,17 @@ class LLTMSequenceBase(LLTMParameters):
                 )
                 outputs.append(output)
                 states.append(last)
-                index += 1
             input = outputs[0] if len(outputs) == 1 else torch.cat(outputs, -1)
-        return input, tuple(torch.stack(parts) for parts in zip(*states))
+        h_n, c_n = (_stacked(parts) for parts in zip(*states))
+        return input, (h_n, c_n)
 
-    def _zoneout_mask(self, probability, input):
+    def _zoneout_mask(self, probability: float, input: Tensor) -> Optional[Tensor]:
         if probability == 0 or not self.training:
             return None
         shape = input.shape[:-1] + (self.hidden_size,)
         return torch.rand(shape, device=input.device) < probability
 
-    def _check_input(self, input, ranks, meaning):
+    def _check_input(self, input: Tensor, ranks: Tuple[int, ...], meaning: str) -> None:
         if input.dim() not in ranks:
             expected = " or ".join(map(str, ranks))
             raise RuntimeError(
@@ -197,14 +172,12 @@ class LLTMSequenceBase(LLTMParameters):
                 f"got {input.shape[-1]} in shape {tuple(input.shape)}"
             )
 
-    def _initial_state(self, input, state, batch):
-        """(h0, c0), each (L * D, *batch, H): checked, or zeros."""
-        rows = self.num_layers * (2 if self.bidirectional else 1)
-        expected = (rows, *batch, self.hidden_size)
+    def _checked(self, state: Optional[State], batch: Tuple[int, ...]) -> Optional[State]:
+        """(h0, c0), each (L * D, *batch, H); or None, which stands for zeros."""
         if state is None:
-            zeros = input.new_zeros(expected)
-            return zeros, zeros
+            return None
         state = pair(state, "h0, c0")
+        expected = (self.num_layers * (2 if self.bidirectional else 1), *batch, self.hidden_size)
         for name, tensor in zip(("h0", "c0"), state):
             if tuple(tensor.shape) != expected:
                 sizes = "batch_size, hidden_size" if batch else "hidden_size"
@@ -214,24 +187,12 @@ class LLTMSequenceBase(LLTMParameters):
                 )
         return state
 
-    def extra_repr(self):
-        parts = [str(self.input_size), str(self.hidden_size)]
-        defaults = {
-            "num_layers": 1,
-            "bias": True,
-            "batch_first": False,
-            "dropout": 0,
-            "bidirectional": False,
-            "zoneout": (0, 0),
-            "recompute": False,
-        }
-        for name, default in defaults.items():
-            value = getattr(self, name)
-            if value != default:
-                parts.append(f"{name}={value}")
-        return ", ".join(parts)
+
+def _stacked(parts: Tuple[Tensor, ...]) -> Tensor:
+    """torch.stack, of one tensor without a copy. No view: those cannot be detached in place."""
+    return torch.stack(parts) if len(parts) > 1 else _reshaped(parts[0], (1, *parts[0].shape))
 
 
-def _is_compiling():
+def _is_compiling() -> bool:
     is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", None)  # torch 2.3
     return is_compiling is not None and is_compiling()

@@ -3,15 +3,33 @@
 import math
 import numbers
 import operator
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    List,
+    Optional,
+    Sequence,
+    SupportsIndex,
+    Tuple,
+    Union,
+)
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.types import Device
+
+Pair = Tuple[Tensor, Tensor]
+State = Union[Pair, List[Tensor]]  # what a caller may give
 
 
 class LLTMParameters(nn.Module):
     """Weights and biases in the cell's layout: how they are made, drawn and loaded."""
 
-    def _add_cell(self, suffix, input_features, state_size, bias, factory):
+    def _add_cell(
+        self, suffix: str, input_features: int, state_size: int, bias: bool, factory: Dict[str, Any]
+    ) -> None:
         """Adds the parameters of one cell, `weights` and `bias` with a suffix to their names."""
         shape = (3 * state_size, state_size + input_features)
         weights = nn.Parameter(torch.empty(shape, **factory))
@@ -19,12 +37,14 @@ class LLTMParameters(nn.Module):
         vector = nn.Parameter(torch.empty(3 * state_size, **factory)) if bias else None
         self.register_parameter("bias" + suffix, vector)
 
-    def _draw_parameters(self, state_size):
+    def _draw_parameters(self, state_size: int) -> None:
         bound = 1.0 / math.sqrt(state_size)
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)
 
-    def _load_from_state_dict(self, state_dict, prefix, *args, **kwargs):
+    def _load_from_state_dict(
+        self, state_dict: Dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
         # The tutorial's bias is (1, 3 * state_size). The caller's dict is theirs: it is a copy of
         # it that load_state_dict passes here.
         for name, parameter in self._parameters.items():
@@ -61,7 +81,18 @@ class LLTMBase(LLTMParameters):
         TypeError: input is not a tensor, or state is not a pair of tensors
     """
 
-    def __init__(self, input_features, state_size, bias=True, device=None, dtype=None):
+    weights: nn.Parameter
+    bias: Optional[nn.Parameter]
+    _cell: Callable[..., Pair]
+
+    def __init__(
+        self,
+        input_features: SupportsIndex,
+        state_size: SupportsIndex,
+        bias: bool = True,
+        device: Device = None,
+        dtype: Optional[torch.dtype] = None,
+    ) -> None:
         super().__init__()
         self.input_features = input_features = positive("input_features", input_features)
         self.state_size = state_size = positive("state_size", state_size)
@@ -69,11 +100,15 @@ class LLTMBase(LLTMParameters):
         self._add_cell("", input_features, state_size, bias, factory)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Draws every parameter from U(-1 / sqrt(state_size), 1 / sqrt(state_size))."""
         self._draw_parameters(self.state_size)
 
-    def forward(self, input, state=None):
+    if TYPE_CHECKING:  # nn.Module's own tells nothing
+
+        def __call__(self, input: Tensor, state: Optional[State] = None) -> Pair: ...
+
+    def forward(self, input: Tensor, state: Optional[State] = None) -> Pair:
         if not isinstance(input, torch.Tensor):
             raise TypeError(f"input must be a tensor, got {type(input).__name__}")
         if state is None:
@@ -88,16 +123,16 @@ class LLTMBase(LLTMParameters):
             )
         if input.dim() == 1:
             rows = (tensor.unsqueeze(0) for tensor in (old_h, old_cell))
-            outputs = self._cell(input.unsqueeze(0), self.weights, self.bias, *rows)
-            return tuple(output.squeeze(0) for output in outputs)
+            new_h, new_cell = self._cell(input.unsqueeze(0), self.weights, self.bias, *rows)
+            return new_h.squeeze(0), new_cell.squeeze(0)
         return self._cell(input, self.weights, self.bias, old_h, old_cell)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         bias = "" if self.bias is not None else ", bias=False"
         return f"{self.input_features}, {self.state_size}{bias}"
 
 
-def positive(name, size):
+def positive(name: str, size: SupportsIndex) -> int:
     """`size` as an int; any type of integer will do, NumPy's too."""
     if not isinstance(size, bool) and hasattr(type(size), "__index__"):
         number = operator.index(size)
@@ -106,26 +141,26 @@ def positive(name, size):
     raise ValueError(f"{name} must be a positive integer, got {size!r}")
 
 
-def flag(name, value):
+def flag(name: str, value: bool) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be a bool, got {value!r}")
     return value
 
 
-def probability(name, value):
+def probability(name: str, value: float) -> float:
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= 1:
         raise ValueError(f"{name} must be a number in [0, 1], got {value!r}")
     return float(value)
 
 
-def probabilities(name, values):
+def probabilities(name: str, values: Sequence[float]) -> Tuple[float, float]:
     if not isinstance(values, (tuple, list)) or len(values) != 2:
         raise ValueError(f"{name} must be a pair of numbers (of h, of the cell), got {values!r}")
-    return tuple(probability(name, value) for value in values)
+    return probability(name, values[0]), probability(name, values[1])
 
 
-def pair(state, names):
+def pair(state: State, names: str) -> State:
     if isinstance(state, (tuple, list)) and len(state) == 2:
         if all(isinstance(part, torch.Tensor) for part in state):
             return state

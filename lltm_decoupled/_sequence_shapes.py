@@ -116,8 +116,7 @@ def _sequence_backward(
     return wanted_gradients((input, weights, bias, h0, c0), output_mask)
 
 
-# As in _shapes: held for as long as the process lives.
-_library = register(
+register(
     {
         "sequence": _sequence,
         "_sequence_forward": _sequence_forward,

@@ -2,7 +2,7 @@
 
 import torch
 
-from . import _native  # noqa: F401  (the operators must exist first)
+from ._native import when_loaded
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
@@ -90,10 +90,19 @@ def _cell_backward(grad_h, grad_cell, input, weights, bias, old_h, new_cell, gat
     return wanted_gradients((input, weights, bias, old_h, new_cell), output_mask)
 
 
+_libraries = []  # held for as long as the process lives: the registrations end with the objects
+
+
 def register(functions):
-    """Registers {operator: its shape function}; torch before 1.12 has no place for them."""
-    if not hasattr(torch, "library"):
-        return None
+    """Registers {operator: its shape function} once the operators exist.
+
+    torch before 1.12 has no place for them.
+    """
+    if hasattr(torch, "library"):
+        when_loaded(lambda: _libraries.append(_register(functions)))
+
+
+def _register(functions):
     library = torch.library.Library("lltm_decoupled", "IMPL")
     # Without it torch takes one device for all of a call's tensors, and batch_sizes is on the CPU.
     fake = getattr(torch.library, "register_fake", getattr(torch.library, "impl_abstract", None))
@@ -105,7 +114,4 @@ def register(functions):
     return library
 
 
-# Held for as long as the process lives: the registrations end with the object.
-_library = register(
-    {"cell": _cell, "_cell_forward": _cell_forward, "_cell_backward": _cell_backward}
-)
+register({"cell": _cell, "_cell_forward": _cell_forward, "_cell_backward": _cell_backward})

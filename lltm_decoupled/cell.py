@@ -1,17 +1,29 @@
 """The LLTM cell: the compiled operator as a function, as the tutorial's Function, as a module."""
 
-import torch
+from typing import Optional, Tuple
 
-from . import _native  # noqa: F401  (its import registers the operators)
+import torch
+from torch import Tensor
+
+from . import reference
 from ._module import LLTMBase
+from ._native import when_loaded
 
 __all__ = ["LLTM", "LLTMFunction", "lltm_cell"]
 
-# The one overload, found once: torch before 1.12 has no names for overloads.
-_cell = getattr(torch.ops.lltm_decoupled.cell, "default", torch.ops.lltm_decoupled.cell)
+_cell = reference.lltm_cell
 
 
-def lltm_cell(input, weights, bias, old_h, old_cell):
+@when_loaded
+def _take_the_operator() -> None:
+    # The one overload, found once: torch before 1.12 has no names for overloads.
+    global _cell
+    _cell = getattr(torch.ops.lltm_decoupled.cell, "default", torch.ops.lltm_decoupled.cell)
+
+
+def lltm_cell(
+    input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+) -> Tuple[Tensor, Tensor]:
     """One step of the LLTM cell.
 
     gates = [old_h, input] @ weights.T + bias, split into input gate, output gate and candidate;
@@ -38,7 +50,8 @@ def lltm_cell(input, weights, bias, old_h, old_cell):
 
     Source: bindings/cell.cpp, cuda_core/lltm.h; the formula in PyTorch is reference.lltm_cell.
     """
-    return _cell(input, weights, bias, old_h, old_cell)
+    outputs: Tuple[Tensor, Tensor] = _cell(input, weights, bias, old_h, old_cell)
+    return outputs
 
 
 class LLTMFunction:
@@ -48,7 +61,9 @@ class LLTMFunction:
     """
 
     @staticmethod
-    def apply(input, weights, bias, old_h, old_cell):
+    def apply(
+        input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+    ) -> Tuple[Tensor, Tensor]:
         """lltm_cell(input, weights, bias, old_h, old_cell)"""
         return lltm_cell(input, weights, bias, old_h, old_cell)
 

@@ -1,4 +1,4 @@
-"""The command line: ``python -m lltm_decoupled {info,check,demo}``.
+"""The command line: ``python -m lltm_decoupled {info,check,demo,bench}``.
 
 A command is a module or package with ``add_arguments(parser)`` and ``run(args) -> exit code``.
 A user's mistake is raised as :class:`UserError` and ends in one line on stderr and exit code 2.
@@ -9,13 +9,29 @@ import importlib
 import os
 import sys
 
+from ._version import __version__
+
 # command -> (module, what it does). Modules are named rather than imported, so that this file
 # imports none of them while they import UserError from it.
 COMMANDS = {
     "info": ("lltm_decoupled.info", "report the environment and what this build can do"),
     "check": ("lltm_decoupled.check", "compare this machine's devices with the formula"),
     "demo": ("lltm_decoupled.demo", "train a character-level language model on English text"),
+    "bench": ("lltm_decoupled.bench", "time the cell and the layer against their contenders"),
 }
+
+EXAMPLES = {
+    "info": "info --json > report.json",
+    "check": "check --device cpu --dtype float32",
+    "demo": "demo --text novel.txt --save model.pt",
+    "bench": "bench --stages",
+}
+EXIT_CODES = """\
+exit codes:
+  0    done, and all is right
+  1    a comparison failed, or the reader of the output left
+  2    a mistake in the command, or something that this machine has not; one line says what
+  130  interrupted with Ctrl-C"""
 
 INTERRUPTED = 130  # what shells report for a program that SIGINT ended
 
@@ -27,18 +43,24 @@ class UserError(Exception):
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
         # argparse prints the whole usage first; the mistake would be lost below it.
-        self.exit(2, f"{self.prog}: error: {_one_line(message)} (see {self.prog} --help)\n")
+        _tell(self.prog, f"{message} (see {self.prog} --help)")
+        self.exit(2)
 
 
 def build_parser():
     """Return the parser of every command; the parsed arguments hold ``run`` and ``prog``."""
     parser = _Parser(
-        prog="python -m lltm_decoupled", description="The LLTM cell with a framework-free core."
+        prog="python -m lltm_decoupled",
+        description="The LLTM cell and layer on a core that knows no framework.",
+        epilog=f"example:\n  python -m lltm_decoupled check\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"lltm_decoupled {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     for name, (module_name, summary) in COMMANDS.items():
         module = importlib.import_module(module_name)
         command = commands.add_parser(name, help=summary, description=module.__doc__)
+        command.epilog = f"example:\n  {parser.prog} {EXAMPLES[name]}"  # a module may have more
         command.formatter_class = argparse.RawDescriptionHelpFormatter
         module.add_arguments(command)
         command.set_defaults(run=module.run, prog=command.prog)
@@ -46,21 +68,29 @@ def build_parser():
 
 
 def main(argv=None):
-    """Run one command and return its exit code: 0 done, 1 a check failed, 2 a user's mistake."""
+    """Run one command and return its exit code: 0 done, 1 a check failed, 2 a user's mistake.
+
+    Of several processes that torchrun started, the first one prints.
+    """
     # A sample may hold characters that the terminal's encoding lacks: show "?" for those. And
     # whoever reads through a pipe shall see each line when it is printed.
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace", line_buffering=True)
-    args = build_parser().parse_args(argv)
+    with _processes().only_the_first_prints():
+        return _run(build_parser().parse_args(argv))
+
+
+def _run(args):
     try:
         code = args.run(args)
         sys.stdout.flush()
         return code
     except UserError as error:
-        print(f"{args.prog}: error: {_one_line(error)}", file=sys.stderr)
+        _tell(args.prog, error)
         return 2
     except KeyboardInterrupt:
-        print(f"{args.prog}: interrupted", file=sys.stderr)
+        if _processes().is_first():
+            print(f"{args.prog}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader left (`... | head`); Python's own flush at exit must not complain about it.
@@ -68,5 +98,10 @@ def main(argv=None):
         return 1
 
 
-def _one_line(message):
-    return " ".join(str(message).split())
+def _tell(prog, mistake):
+    line = " ".join(str(mistake).split())
+    _processes().tell_mistake(f"{prog}: error: {line}")
+
+
+def _processes():
+    return importlib.import_module("lltm_decoupled.demo.distributed")  # it imports UserError

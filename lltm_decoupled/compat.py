@@ -8,12 +8,19 @@ shape, dtype or device raises RuntimeError and names the argument. No gradient i
 for use inside a torch.autograd.Function, as in the tutorial.
 """
 
-from ._native import _C
+from typing import List, Optional
+
+from torch import Tensor
+
+from . import reference
+from ._native import loaded
 
 __all__ = ["backward", "forward", "lltm_cpp", "lltm_cuda"]
 
 
-def forward(input, weights, bias, old_h, old_cell):
+def forward(
+    input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+) -> List[Tensor]:
     """The tutorial's lltm_cpp.forward and lltm_cuda.forward.
 
     Shapes: input (batch_size, input_features), weights (3 * state_size, state_size +
@@ -29,20 +36,21 @@ def forward(input, weights, bias, old_h, old_cell):
 
     Source: bindings/tutorial.cpp.
     """
-    return _C.forward(input, weights, bias, old_h, old_cell)
+    outputs: List[Tensor] = (loaded() or reference).forward(input, weights, bias, old_h, old_cell)
+    return outputs
 
 
 def backward(
-    grad_h,
-    grad_cell,
-    new_cell,
-    input_gate,
-    output_gate,
-    candidate_cell,
-    X,
-    gate_weights,
-    weights,
-):
+    grad_h: Tensor,
+    grad_cell: Tensor,
+    new_cell: Tensor,
+    input_gate: Tensor,
+    output_gate: Tensor,
+    candidate_cell: Tensor,
+    X: Tensor,
+    gate_weights: Tensor,
+    weights: Tensor,
+) -> List[Tensor]:
     """The tutorial's lltm_cpp.backward, with what forward returned.
 
     Shapes: the gradients, new_cell and the gates (batch_size, state_size), the rest as forward
@@ -57,7 +65,7 @@ def backward(
 
     Source: bindings/tutorial.cpp.
     """
-    return lltm_cuda.backward(
+    return _backward_with_d_gates(
         grad_h,
         grad_cell,
         new_cell,
@@ -70,6 +78,32 @@ def backward(
     )[:5]
 
 
+def _backward_with_d_gates(
+    grad_h: Tensor,
+    grad_cell: Tensor,
+    new_cell: Tensor,
+    input_gate: Tensor,
+    output_gate: Tensor,
+    candidate_cell: Tensor,
+    X: Tensor,
+    gate_weights: Tensor,
+    weights: Tensor,
+) -> List[Tensor]:
+    """As backward, with d_gates (batch_size, 3 * state_size) as a sixth value."""
+    gradients: List[Tensor] = (loaded() or reference).backward(
+        grad_h,
+        grad_cell,
+        new_cell,
+        input_gate,
+        output_gate,
+        candidate_cell,
+        X,
+        gate_weights,
+        weights,
+    )
+    return gradients
+
+
 class lltm_cuda:
     """The tutorial's compiled CUDA module. Shapes are those of forward and backward.
 
@@ -77,7 +111,7 @@ class lltm_cuda:
     """
 
     forward = staticmethod(forward)
-    backward = staticmethod(_C.backward)
+    backward = staticmethod(_backward_with_d_gates)
 
 
 class lltm_cpp:

@@ -5,16 +5,21 @@ dtype that PyTorch's own operators support. Use it where a compiled operator can
 ONNX or TorchScript export: the parameters and the state dict are the same.
 """
 
+from typing import Any, List, Optional, Sequence, Tuple
+
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from ._layer import LLTMSequenceBase
 from ._module import LLTMBase
 
-__all__ = ["LLTM", "LLTMSequence", "lltm_cell", "lltm_sequence"]
+__all__ = ["LLTM", "LLTMSequence", "backward", "forward", "lltm_cell", "lltm_sequence"]
 
 
-def lltm_cell(input, weights, bias, old_h, old_cell):
+def lltm_cell(
+    input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+) -> Tuple[Tensor, Tensor]:
     """One step of the LLTM cell, in plain PyTorch.
 
     Args:
@@ -42,17 +47,17 @@ def lltm_cell(input, weights, bias, old_h, old_cell):
 
 
 def lltm_sequence(
-    input,
-    weights,
-    bias,
-    h0,
-    c0,
+    input: Tensor,
+    weights: Tensor,
+    bias: Optional[Tensor],
+    h0: Tensor,
+    c0: Tensor,
     *,
-    batch_sizes=None,
-    reverse=False,
-    zoneout_h=None,
-    zoneout_c=None,
-):
+    batch_sizes: Optional[Tensor] = None,
+    reverse: bool = False,
+    zoneout_h: Optional[Tensor] = None,
+    zoneout_c: Optional[Tensor] = None,
+) -> Tuple[Tensor, Tensor, Tensor]:
     """All steps of a sequence, in plain PyTorch: a loop over lltm_cell.
 
     Args:
@@ -76,27 +81,78 @@ def lltm_sequence(
     Preserving Hidden Activations", with masks that are given.
     """
 
-    def steps_of(tensor):
-        return tensor.unbind(0) if batch_sizes is None else tensor.split(batch_sizes.tolist())
+    def steps_of(tensor: Tensor) -> Sequence[Tensor]:
+        if batch_sizes is None:
+            return tensor.unbind(0)
+        return tensor.split_with_sizes(batch_sizes.tolist())
 
     inputs = steps_of(input)
-    keep_h = [None] * len(inputs) if zoneout_h is None else steps_of(zoneout_h)
-    keep_c = [None] * len(inputs) if zoneout_c is None else steps_of(zoneout_c)
-    outputs = [None] * len(inputs)
+    keep_h = None if zoneout_h is None else steps_of(zoneout_h)
+    keep_c = None if zoneout_c is None else steps_of(zoneout_c)
+    outputs = list(inputs)
     h, c = h0, c0
     for t in reversed(range(len(inputs))) if reverse else range(len(inputs)):
         rows = inputs[t].size(0)  # the rest has ended before, or begins later
         old_h, old_c = h[:rows], c[:rows]
         new_h, new_c = lltm_cell(inputs[t], weights, bias, old_h, old_c)
-        if keep_h[t] is not None:
+        if keep_h is not None:
             new_h = torch.where(keep_h[t], old_h, new_h)
-        if keep_c[t] is not None:
+        if keep_c is not None:
             new_c = torch.where(keep_c[t], old_c, new_c)
         outputs[t] = new_h
         h, c = torch.cat([new_h, h[rows:]]), torch.cat([new_c, c[rows:]])
     if not outputs:
         return input.new_empty(input.shape[:-1] + h0.shape[-1:]), h, c
     return (torch.stack if batch_sizes is None else torch.cat)(outputs), h, c
+
+
+@torch.no_grad()
+def forward(
+    input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+) -> List[Tensor]:
+    """The tutorial's raw forward; shapes and results as compat.forward has them."""
+    X = torch.cat([old_h, input], dim=1)
+    gate_weights = X.mm(weights.t())
+    if bias is not None:
+        gate_weights = gate_weights + bias
+    gates = gate_weights.chunk(3, dim=1)
+    input_gate, output_gate = torch.sigmoid(gates[0]), torch.sigmoid(gates[1])
+    candidate_cell = F.elu(gates[2])
+    new_cell = old_cell + candidate_cell * input_gate
+    new_h = torch.tanh(new_cell) * output_gate
+    return [new_h, new_cell, input_gate, output_gate, candidate_cell, X, gate_weights]
+
+
+@torch.no_grad()
+def backward(
+    grad_h: Tensor,
+    grad_cell: Tensor,
+    new_cell: Tensor,
+    input_gate: Tensor,
+    output_gate: Tensor,
+    candidate_cell: Tensor,
+    X: Tensor,
+    gate_weights: Tensor,
+    weights: Tensor,
+) -> List[Tensor]:
+    """The tutorial's raw backward, with d_gates as a sixth value; shapes as compat.backward's."""
+    state_size = new_cell.size(1)
+    candidate = gate_weights[:, 2 * state_size :]
+    tanh_cell = torch.tanh(new_cell)
+    d_cell = grad_h * output_gate * (1 - tanh_cell * tanh_cell) + grad_cell
+    d_elu = torch.where(candidate > 0, torch.ones_like(candidate), torch.exp(candidate))
+    d_gates = torch.cat(
+        [
+            d_cell * candidate_cell * input_gate * (1 - input_gate),
+            grad_h * tanh_cell * output_gate * (1 - output_gate),
+            d_cell * input_gate * d_elu,
+        ],
+        dim=1,
+    )
+    d_X = d_gates.mm(weights)
+    d_bias = d_gates.sum(0, keepdim=True)
+    d_old_h, d_input = d_X[:, :state_size].clone(), d_X[:, state_size:].clone()
+    return [d_old_h, d_input, d_gates.t().mm(X), d_bias, d_cell, d_gates]
 
 
 class LLTM(LLTMBase):
@@ -109,5 +165,5 @@ class LLTMSequence(LLTMSequenceBase):
     __doc__ = LLTMSequenceBase.__doc__
 
     @staticmethod
-    def _sequence(*args, recompute, **options):
+    def _sequence(*args: Any, recompute: bool, **options: Any) -> Tuple[Tensor, Tensor, Tensor]:
         return lltm_sequence(*args, **options)  # autograd keeps every step, with recompute too

@@ -1,29 +1,67 @@
 """LLTM over whole sequences: the compiled operator as a function, and as a layer like nn.LSTM."""
 
-import torch
+from typing import Any, Callable, Optional, Tuple
 
-from . import _native  # noqa: F401  (its import registers the operators)
+import torch
+from torch import Tensor
+
+from . import reference
 from ._layer import LLTMSequenceBase
+from ._native import when_loaded
 
 __all__ = ["LLTMSequence", "lltm_sequence"]
 
-# The one overload, found once: torch before 1.12 has no names for overloads.
-_sequence = getattr(torch.ops.lltm_decoupled.sequence, "default", torch.ops.lltm_decoupled.sequence)
+
+def _from_formula(
+    input: Tensor,
+    weights: Tensor,
+    bias: Optional[Tensor],
+    h0: Tensor,
+    c0: Tensor,
+    batch_sizes: Optional[Tensor],
+    reverse: bool,
+    recompute: bool,
+    zoneout_h: Optional[Tensor],
+    zoneout_c: Optional[Tensor],
+) -> Tuple[Tensor, Tensor, Tensor]:
+    """Until there is an operator. autograd keeps every step, with recompute too."""
+    return reference.lltm_sequence(
+        input,
+        weights,
+        bias,
+        h0,
+        c0,
+        batch_sizes=batch_sizes,
+        reverse=reverse,
+        zoneout_h=zoneout_h,
+        zoneout_c=zoneout_c,
+    )
+
+
+_sequence: Callable[..., Any] = _from_formula
+
+
+@when_loaded
+def _take_the_operator() -> None:
+    # The one overload, found once: torch before 1.12 has no names for overloads.
+    global _sequence
+    operator = torch.ops.lltm_decoupled.sequence
+    _sequence = getattr(operator, "default", operator)
 
 
 def lltm_sequence(
-    input,
-    weights,
-    bias,
-    h0,
-    c0,
+    input: Tensor,
+    weights: Tensor,
+    bias: Optional[Tensor],
+    h0: Tensor,
+    c0: Tensor,
     *,
-    batch_sizes=None,
-    reverse=False,
-    recompute=False,
-    zoneout_h=None,
-    zoneout_c=None,
-):
+    batch_sizes: Optional[Tensor] = None,
+    reverse: bool = False,
+    recompute: bool = False,
+    zoneout_h: Optional[Tensor] = None,
+    zoneout_c: Optional[Tensor] = None,
+) -> Tuple[Tensor, Tensor, Tensor]:
     """All steps of a sequence, each one of lltm_cell, in one operator.
 
     The tensors may have any strides. Differentiable to any order. The same operator is
@@ -57,9 +95,10 @@ def lltm_sequence(
 
     Source: bindings/sequence.h; the formula in PyTorch is reference.lltm_sequence.
     """
-    return _sequence(
+    outputs: Tuple[Tensor, Tensor, Tensor] = _sequence(
         input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zoneout_h, zoneout_c
     )
+    return outputs
 
 
 class LLTMSequence(LLTMSequenceBase):

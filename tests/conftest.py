@@ -4,6 +4,7 @@
 """
 
 import functools
+import gc
 import os
 from typing import NamedTuple
 
@@ -135,6 +136,13 @@ def second_gpu_target(request):
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(20)
+
+
+@pytest.fixture(autouse=True)
+def no_old_graphs(request):
+    """A CUDA graph of an earlier test, collected during a capture, would break the capture."""
+    if "graph" in request.node.name and torch.cuda.is_available():
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

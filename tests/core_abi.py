@@ -51,13 +51,22 @@ def argument(value):
     return ctypes.c_void_p(None if value is None else value.data_ptr())
 
 
-def core(operation, dtype, device="cuda"):
+def exported(name):
     library = ctypes.CDLL(_C.__file__)
-    name = f"lltm_{operation}_{device}_{CTYPES[dtype]}"
     if not hasattr(library, name):
         pytest.skip("this platform's extension modules export only their init function")
     function = getattr(library, name)
     function.restype = ctypes.c_int32
+    return function
+
+
+def numbers_to_cuda(*arguments):
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    return exported("lltm_numbers_to_cuda")(*map(argument, arguments), stream)
+
+
+def core(operation, dtype, device="cuda"):
+    function = exported(f"lltm_{operation}_{device}_{CTYPES[dtype]}")
 
     def call(*arguments):
         """Sizes and flags are ints, arrays tensors or None; the stream is added."""

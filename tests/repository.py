@@ -13,8 +13,10 @@ SOURCE_FOLDERS = (
     "bindings",
     "lltm_decoupled",
     "build_support",
+    "benchmarks",
     "tests",
     "docs",
+    "examples",
     "toolchains",
 )
 NOT_SOURCES = shutil.ignore_patterns(
@@ -57,8 +59,10 @@ def files(*folders, suffixes):
     return sorted(found)
 
 
-def cxx_files():
-    return files("cuda_core", "bindings", suffixes=(".h", ".c", ".cpp", ".cu", ".cuh"))
+def cxx_files(*folders):
+    """The library's, or those of the folders that are named."""
+    folders = folders or ("cuda_core", "bindings")
+    return files(*folders, suffixes=(".h", ".c", ".cpp", ".cu", ".cuh"))
 
 
 def read(path):
@@ -68,6 +72,12 @@ def read(path):
 def tool(name):
     """The program of this environment, activated or not, else the one on PATH, else None."""
     return shutil.which(name, path=sysconfig.get_path("scripts")) or shutil.which(name)
+
+
+def why_no_compiler():
+    """None where torch can compile C++, else the reason why not."""
+    compiler = os.environ.get("CXX", "cl" if sys.platform == "win32" else "c++")
+    return None if shutil.which(compiler) else f"no C++ compiler: {compiler}"
 
 
 def run(*command, cwd=ROOT, env=None):

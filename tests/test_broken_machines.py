@@ -54,7 +54,7 @@ def checkout(tmp_path_factory):
 
 @pytest.fixture
 def machine(tmp_path):
-    """A folder, and an environment with that torch and nothing on PATH but a ninja."""
+    """A folder, and an environment with that torch; on PATH only a ninja and a compiler."""
     (tmp_path / "torch" / "utils").mkdir(parents=True)
     for file, text in (
         ("__init__", TORCH),
@@ -63,12 +63,20 @@ def machine(tmp_path):
     ):
         (tmp_path / "torch" / (file + ".py")).write_text(text, encoding="utf-8")
     script(tmp_path / "bin" / "ninja", "exit 0")
+    script(tmp_path / "bin" / "c++", "exit 0")
     return tmp_path, {"PYTHONPATH": str(tmp_path), "PATH": str(tmp_path / "bin")}
 
 
 def build(checkout, env, python=sys.executable, **more):
     """What `setup.py build_ext` prints, and the one line of it that explains."""
-    without = ("CUDA_HOME", "CUDA_PATH", "TORCH_CUDA_ARCH_LIST", "LLTM_WITH_CUDA", "FORCE_CUDA")
+    without = (
+        "CUDA_HOME",
+        "CUDA_PATH",
+        "TORCH_CUDA_ARCH_LIST",
+        "LLTM_WITH_CUDA",
+        "FORCE_CUDA",
+        "CXX",
+    )
     clean = {name: value for name, value in os.environ.items() if name not in without}
     done = subprocess.run(
         [str(python), "-c", SETUP, "build_ext"],
@@ -146,6 +154,13 @@ def test_no_ninja(checkout, machine):
     assert line == "lltm_decoupled: error: ninja is missing: pip install ninja"
 
 
+def test_no_compiler(checkout, machine):
+    folder, env = machine
+    (folder / "bin" / "c++").unlink()
+    _, line = build(checkout, env)
+    assert line.startswith("lltm_decoupled: error: no C++ compiler was found") and "CXX" in line
+
+
 def import_under(code, folder):
     status, output = run(sys.executable, "-c", code, cwd=folder, env={"PYTHONPATH": str(folder)})
     assert status != 0
@@ -163,13 +178,11 @@ def test_binary_of_another_torch():
     assert "torch 9.8.7+cu999 is installed" in message
 
 
-@pytest.mark.parametrize("binary", [b"", b"no library"])
-def test_binary_that_does_not_load(tmp_path, binary):
-    """As one of another torch mostly is: a symbol is missing. Or there is none."""
+def test_binary_that_does_not_load(tmp_path):
+    """As one of another torch mostly is: a symbol is missing."""
     copy = tmp_path / "lltm_decoupled"
     shutil.copytree(str(PACKAGE), str(copy), ignore=shutil.ignore_patterns("_C*.so", "*.pyd"))
-    if binary:
-        (copy / ("_C" + sysconfig.get_config_var("EXT_SUFFIX"))).write_bytes(binary)
+    (copy / ("_C" + sysconfig.get_config_var("EXT_SUFFIX"))).write_bytes(b"no library")
     # by this path only: the package looks into its other folders on the path too
     code = f"import sys; sys.path = [p for p in sys.path if p != {str(PACKAGE.parent)!r}];"
     code += "sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f).lower()];"

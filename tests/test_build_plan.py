@@ -1,9 +1,13 @@
 """What is built on which machine: the decision is a pure function, held to a table."""
 
+import os
+
 import pytest
 from repository import files
 
-from build_support.plan import CUDA_SOURCES, HOST_SOURCES, BuildError, Compiler, Toolkit, plan
+from build_support.facts import BuildError, Compiler, Toolkit
+from build_support.plan import plan
+from build_support.sources import APART, CUDA_SOURCES, HOST_SOURCES, TOGETHER, write_together
 
 CU130 = Toolkit("/opt/wrapper/nvcc", "13.0", "/opt/cuda-13.0", headers_version="13.0")
 CU124 = Toolkit("/opt/cuda-12.4/bin/nvcc", "12.4", "/opt/cuda-12.4")
@@ -47,9 +51,7 @@ def test_cuda_or_not(platform, env, facts, with_cuda, words):
     assert result.decision.startswith("lltm_decoupled: building with")
     assert "\n" not in result.decision
     assert [word for word in words if word not in result.decision] == []
-    assert (
-        set(CUDA_SOURCES) <= set(result.sources) if with_cuda else result.sources == [*HOST_SOURCES]
-    )
+    assert set(CUDA_SOURCES) <= set(result.sources) if with_cuda else result.sources == [*APART]
     assert (("LLTM_WITH_CUDA", None) in result.define_macros) is with_cuda
 
 
@@ -62,6 +64,7 @@ def test_cuda_or_not(platform, env, facts, with_cuda, words):
         ({"FORCE_CUDA": "1"}, {"toolkit": CU124}, ["12.4", "13.0", "/opt/cuda-12.4/bin/nvcc"]),
         ({"LLTM_WITH_CUDA": "yes"}, {}, ["LLTM_WITH_CUDA", "0 or 1", "'yes'"]),
         ({}, {"torch_version": "1.10.2"}, ["1.11", "1.10.2"]),
+        ({}, {"compiler": None}, ["no C++ compiler was found", "g++", "CXX"]),
         ({}, {"known_archs": {"3.5"}}, ["TORCH_CUDA_ARCH_LIST", "13.0"]),
     ],
 )
@@ -134,6 +137,11 @@ def test_instruction_sets_of_microsofts_compiler():
         assert make(platform=platform, target=target).own_flags == {}
 
 
+def test_the_number_of_compilers_is_torchs_matter():
+    for number in ("1", "no number"):
+        assert make({"MAX_JOBS": number}) == make()
+
+
 def test_openmp_for_gcc_on_linux_only():
     """Others bring a runtime of their own, beside the one that torch has loaded."""
     for platform in ("linux", "darwin", "win32"):
@@ -199,6 +207,17 @@ def test_every_source_is_listed_and_short():
     assert sorted(CUDA_SOURCES) == files("cuda_core", suffixes=(".cu",))
     assert files("bindings", suffixes=(".cu", ".cuh")) == []  # torch's headers never meet nvcc
     assert max(map(len, HOST_SOURCES + CUDA_SOURCES)) <= 40
+
+
+def test_the_bindings_are_one_file(tmp_path):
+    path = write_together(str(tmp_path / "new folder"))
+    with open(path, encoding="utf-8") as file:
+        assert file.read().split() == [word for s in TOGETHER for word in ("#include", f'"{s}"')]
+    assert {"bindings/module.cpp", *TOGETHER} == set(files("bindings", suffixes=(".cpp",)))
+    os.utime(path, (1, 1))
+    write_together(str(tmp_path / "new folder"))
+    assert os.stat(path).st_mtime == 1  # ninja compiles what is newer than its object
+    assert "." in make().include_dirs  # the includes are relative to the checkout
 
 
 def test_headers_of_wheels_come_last_and_only_where_they_can():

@@ -102,6 +102,15 @@ def test_cuda_home_is_the_users_word(machine):
 
 
 @posix
+def test_compiler_by_any_name(machine):
+    folder, env = machine
+    assert probe.find_compiler(env, "linux") is None
+    script(folder / "bin" / "clang++", "exit 0")
+    assert probe.find_compiler(env, "linux").path == "clang++"
+    assert probe.find_compiler({**env, "CXX": "icpx"}, "linux") is None  # the user's own word
+
+
+@posix
 def test_msvc_banner_in_another_language(machine):
     folder, env = machine
     assert probe.find_compiler(env, "win32") is None
@@ -119,6 +128,7 @@ def test_msvc_banner_in_another_language(machine):
 )
 def test_gcc_is_known_by_its_macros(monkeypatch, macros, is_gcc):
     commands = []
+    monkeypatch.setattr(probe.shutil, "which", lambda name, path: name)
     monkeypatch.setattr(probe, "ask", lambda *command: commands.append(command) or macros)
     assert probe.find_compiler({"CXX": "ccache g++"}, "linux").is_gcc is is_gcc
     assert commands[0][:2] == ("ccache", "g++")

@@ -1,6 +1,7 @@
 """The command line: commands, the report, and one line with exit code 2 for a user's mistake."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -78,7 +79,30 @@ def test_help(capsys, command):
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
     assert ended.value.code == 0
-    assert command in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert re.search(rf"examples?:\n  python -m lltm_decoupled {command}", text)
+
+
+def test_help_of_all(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert "exit codes:\n  0 " in text and "example:\n" in text
+    assert all(f"  {command} " in text for command in cli.COMMANDS)
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"lltm_decoupled {lltm_decoupled.__version__}\n"
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_examples_are_commands(name):
+    arguments = cli.EXAMPLES[name].partition(" > ")[0].split()
+    assert cli.build_parser().parse_args(arguments).run
 
 
 def test_an_error_of_many_lines_is_shown_in_one(capsys, monkeypatch):
@@ -117,10 +141,53 @@ def test_check_finds_this_machine_right(capsys):
 
 def test_check_finds_what_is_wrong(capsys, monkeypatch):
     def slightly_wrong(*tensors):
-        return [output * 1.001 for output in lltm_decoupled.reference.lltm_sequence(*tensors)]
+        exact = [tensor.double() for tensor in tensors]  # torch 1 has no half types on a CPU
+        outputs = lltm_decoupled.reference.lltm_sequence(*exact)
+        return [(output * 1.001).to(tensors[0].dtype) for output in outputs]
 
     monkeypatch.setattr(lltm_decoupled, "lltm_sequence", slightly_wrong)
     assert cli.main(["check"]) == 1
     output = capsys.readouterr().out
     assert "float32   WRONG: lltm_sequence with a state of 24 is off by 1" in output
     assert check.check("cpu", torch.float64).startswith("WRONG")
+
+
+def test_check_of_one_device_and_dtype(capsys):
+    assert cli.main("check --device cpu --dtype float32 --dtype float64".split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["cpu", "float64", "right"],
+        ["cpu", "float32", "right"],
+    ]
+
+
+def test_check_as_json(capsys, monkeypatch):
+    arguments = "check --device cpu --dtype float64 --json".split()
+    assert cli.main(arguments) == 0
+    facts = json.loads(capsys.readouterr().out)
+    (result,) = facts["results"]
+    assert facts["right"] is True and result.pop("seconds") >= 0
+    assert result == {"device": "cpu", "dtype": "float64", "verdict": "right", "detail": ""}
+    monkeypatch.setattr(check, "compare", lambda *arguments: float("nan"))
+    assert cli.main(arguments) == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["right"] is False and facts["results"][0]["verdict"] == "wrong"
+    assert "off by nan" in facts["results"][0]["detail"]
+
+
+@pytest.mark.parametrize("device", ["fly", "cuda:99", "cpu:x", "meta"])
+def test_check_of_a_device_that_is_not_there(capsys, device):
+    assert device in fails(capsys, "check", "--device", device)
+
+
+def test_check_of_an_unknown_dtype(capsys):
+    assert "int8" in fails(capsys, "check", "--dtype", "int8")
+
+
+def test_colours_are_for_terminals(monkeypatch):
+    assert check.red("x") == "x"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert check.red("x") == "\033[31mx\033[0m"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert check.red("x") == "x"

@@ -112,6 +112,7 @@ ONE_DEVICE = (
     "lltm_sequence_",
     "lltm_gate_products_",
     "lltm_gradient_products_",
+    "lltm_numbers_to_",
 )
 
 

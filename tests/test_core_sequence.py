@@ -3,7 +3,8 @@
 import pytest
 import torch
 from conftest import require_device
-from core_abi import CTYPES, Plan, core, exact, from_host, poisoned
+from core_abi import CTYPES, Plan, core, exact, from_host, numbers_to_cuda, poisoned
+from sequence_helpers import ragged
 
 from lltm_decoupled import reference
 
@@ -22,44 +23,61 @@ def spreads():
     return torch.cuda.get_device_capability()[0] == 9
 
 
+@pytest.mark.parametrize("packed", (0, 1))
 @pytest.mark.parametrize("reverse", (0, 1))
 @pytest.mark.parametrize("sizes", ((1, 1, 1), (5, 3, 33), (9, 7, 64), (4, 150, 100)), ids=str)
-def test_forward_and_backward(dtype, sizes, reverse):
+def test_forward_and_backward(dtype, sizes, reverse, packed):
     """One row a block and two; widths with padding and without; a stride beyond the state."""
     T, B, H = sizes
+    batch_sizes = ragged(T, B) if packed else None
+    shape = (int(batch_sizes.sum()),) if packed else (T, B)
+    first_rows = (
+        torch.cat([torch.zeros(1).long(), batch_sizes]).cumsum(0).cuda() if packed else None
+    )
     host = (torch.randn(3 * H, H + 5, dtype=torch.float64) / H**0.5).to(dtype)
     weights, strided = host.cuda(), (host.cuda()[:, :H], H + 5)
-    gates, h0 = from_host(dtype, T, B, 3 * H), from_host(dtype, B, H)
+    gates, h0 = from_host(dtype, *shape, 3 * H), from_host(dtype, B, H)
     cell = from_host(torch.float32, B, H)
 
     # The gates as the reference's input, with weights that pass them through.
     x = exact(gates).requires_grad_()
     wide = torch.cat([host[:, :H].double(), torch.eye(3 * H).double()], 1)
     h, c = exact(h0).requires_grad_(), exact(cell).requires_grad_()
-    output, h_n, c_n = reference.lltm_sequence(x, wide, None, h, c, reverse=bool(reverse))
+    output, h_n, c_n = reference.lltm_sequence(
+        x, wide, None, h, c, batch_sizes=batch_sizes, reverse=bool(reverse)
+    )
 
     tolerance = HALF.get(dtype, 1e-5)
-    new_cell, got = poisoned(dtype, T, B, H), poisoned(dtype, T, B, H)
+    new_cell, got = poisoned(dtype, *shape, H), poisoned(dtype, *shape, H)
     activations = gates.clone()
     forward = core("sequence_forward", dtype)
-    sizes_and_weights = (T, B, H, weights, strided[1], reverse)
-    carried = cell.clone()
-    assert forward(*sizes_and_weights, activations, h0, carried, got, new_cell, None) == 0
+    sizes_and_weights = (T, B, H, weights, strided[1], reverse, first_rows)
+    carried, last = cell.clone(), poisoned(dtype, B, H)
+    assert (
+        forward(*sizes_and_weights, activations, h0, None, carried, got, new_cell, last, None, None)
+        == 0
+    )
+    torch.testing.assert_close(exact(last), h_n.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(got), output.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(carried), c_n.detach(), rtol=tolerance, atol=T * tolerance)
-    again, carried = poisoned(dtype, T, B, H), cell.clone()
-    assert forward(*sizes_and_weights, gates, h0, carried, again, None, None) == 0
+    again, last_c = poisoned(dtype, *shape, H), poisoned(dtype, B, H)
+    c0 = cell.cpu().to(dtype).cuda()
+    carried = exact(c0).float().cuda()
+    same = (*sizes_and_weights, gates, h0)
+    assert forward(*same[:-2], gates.clone(), h0, None, carried, got, None, None, None, None) == 0
+    assert forward(*same, c0, None, again, None, None, last_c, None) == 0
     assert torch.equal(again.cpu(), got.cpu())
+    assert torch.equal(last_c.cpu(), carried.cpu().to(dtype))
 
     grad_output, d_h, d_cell = (
-        from_host(dtype, T, B, H),
+        from_host(dtype, *shape, H),
         from_host(dtype, B, H),
         from_host(torch.float32, B, H),
     )
     want = torch.autograd.grad(
         (output, h_n, c_n), (x, h, c), (exact(grad_output), exact(d_h), exact(d_cell))
     )
-    d_gates, d_h0 = poisoned(dtype, T, B, 3 * H), poisoned(dtype, B, H)
+    d_gates, d_h0 = poisoned(dtype, *shape, 3 * H), poisoned(dtype, B, H)
     backward = core("sequence_backward", dtype)
     tail = (grad_output, activations, new_cell, d_h, d_cell, d_h0, d_gates, None)
     assert backward(*sizes_and_weights, *tail) == 0
@@ -96,23 +114,41 @@ def test_plan():
         assert core("sequence_plan", dtype)(0, 0, 9, 16, 512, None) == -6
 
 
+def test_numbers_from_host_memory_that_is_reused():
+    require_device("cuda:0")
+    for count in (0, 1, 480, 2000):
+        numbers = torch.randint(-(2**62), 2**62, (count,))
+        before, to = numbers.clone(), torch.zeros(count + 1, dtype=torch.int64).cuda()
+        torch.cuda._sleep(1000000)
+        assert numbers_to_cuda(count, numbers, to) == 0
+        numbers.zero_()
+        assert torch.equal(to.cpu()[:count], before) and to[count] == 0
+    assert numbers_to_cuda(-1, numbers, to) == -1
+    assert numbers_to_cuda(1, None, to) == -2
+    assert numbers_to_cuda(1, numbers, None) == -3
+
+
 def test_statuses(dtype):
     forward, backward = (core(f"sequence_{way}", dtype) for way in ("forward", "backward"))
     some = from_host(torch.float64, 2, 100)
     for call, count, wrong in (
-        (forward, 5, {0: -7, 1: -8, 2: -9, 3: -10}),
-        (backward, 7, {1: -8, 2: -9, 4: -11, 5: -12, 6: -13}),
+        (forward, 8, {0: -8, 1: -9, 4: -12}),
+        (backward, 7, {1: -9, 2: -10, 4: -12, 5: -13, 6: -14}),
     ):
         arguments = [some] * count + [None]
-        assert call(-1, 2, 4, some, 4, 0, *arguments) == -1
-        assert call(2, -1, 4, some, 4, 0, *arguments) == -2
-        assert call(2, 2, -1, some, 4, 0, *arguments) == -3
-        assert call(2, 2, 4, None, 4, 0, *arguments) == -4
-        assert call(2, 2, 4, some, 3, 0, *arguments) == -5
-        assert call(2, 2, 4096, some, 4096, 0, *arguments) == -3
+        assert call(-1, 2, 4, some, 4, 0, None, *arguments) == -1
+        assert call(2, -1, 4, some, 4, 0, None, *arguments) == -2
+        assert call(2, 2, -1, some, 4, 0, None, *arguments) == -3
+        assert call(2, 2, 4, None, 4, 0, None, *arguments) == -4
+        assert call(2, 2, 4, some, 3, 0, None, *arguments) == -5
+        assert call(2, 2, 4096, some, 4096, 0, None, *arguments) == -3
         for position, status in wrong.items():
             arguments = [None if i == position else some for i in range(count)] + [None]
-            assert call(2, 2, 4, some, 4, 0, *arguments) == status
-        assert call(0, 2, 4, None, 4, 0, *[None] * (count + 1)) == 0
-        assert call(2, 0, 4, None, 4, 0, *[None] * (count + 1)) == 0
+            assert call(2, 2, 4, some, 4, 0, None, *arguments) == status
+        if call is forward:  # without cell both c0 and c_n are wanted
+            for c0, c_n in ((None, some), (some, None)):
+                arguments = [some, some, c0, None, some, None, None, c_n, None]
+                assert call(2, 2, 4, some, 4, 0, None, *arguments) == -11
+        assert call(0, 2, 4, None, 4, 0, None, *[None] * (count + 1)) == 0
+        assert call(2, 0, 4, None, 4, 0, None, *[None] * (count + 1)) == 0
     torch.cuda.synchronize()

@@ -4,6 +4,7 @@ import pytest
 import torch
 from conftest import require_device
 from core_abi import CTYPES, Options, Plan, core, exact, from_host, poisoned
+from sequence_helpers import ragged
 from test_core_sequence import GRID, HALF
 
 
@@ -16,7 +17,9 @@ def dtype(request):
 # (steps, batch_size, state_size): one group of rows a block and several, blocks of 16 units and of
 # 32, padded units and rows, more steps than the exchange has slots.
 SPREAD = ((6, 3, 130), (4, 17, 256), (75, 64, 256), (5, 16, 512), (5, 70, 512), (4, 9, 770))
-SPREAD += ((4, 16, 1024), (5, 64, 1022), (4, 140, 1024), (75, 140, 512))
+SPREAD += ((4, 16, 1024), (5, 64, 1022), (4, 140, 1024), (75, 140, 512), (4, 16, 1536))
+SPREAD += ((4, 40, 1400), (4, 16, 2048), (5, 40, 2000))
+PACKED = ((6, 3, 130), (75, 64, 256), (5, 70, 512), (9, 33, 1024))
 
 
 def spread(dtype, way, sizes, patience=0, tf32=0):
@@ -32,52 +35,79 @@ def spread(dtype, way, sizes, patience=0, tf32=0):
     return options, failure
 
 
-def draw_spread(dtype, sizes, reverse=0):
+def draw_spread(dtype, sizes, reverse=0, batch_sizes=None):
     T, B, H = sizes
     weights = (torch.randn(3 * H, H + 2, dtype=torch.float64) / H**0.5).to(dtype)
-    gates, cell = from_host(dtype, T, B, 3 * H), from_host(torch.float32, B, H)
-    return (T, B, H, weights.cuda(), H + 2, reverse), weights[:, :H].double(), gates, cell
+    shape = (T, B) if batch_sizes is None else (sum(batch_sizes),)
+    gates, cell = from_host(dtype, *shape, 3 * H), from_host(torch.float32, B, H)
+    first_rows = batch_sizes and torch.tensor([0, *batch_sizes]).cumsum(0).cuda()
+    arguments = (T, B, H, weights.cuda(), H + 2, reverse, first_rows)
+    return arguments, weights[:, :H].double(), gates, cell
 
 
-def loop(weights, gates, cell, reverse):
-    """The same in float64: the first step's gates hold its product."""
-    h, outputs = None, []
-    for x in gates.flip(0) if reverse else gates:
-        i, o, e = (x if h is None else x + h @ weights.t()).chunk(3, 1)
-        cell = cell + torch.nn.functional.elu(e) * i.sigmoid()
-        h = cell.tanh() * o.sigmoid()
-        outputs.append(h)
-    return torch.stack(outputs[::-1] if reverse else outputs), cell
+def loop(weights, gates, cell, reverse, dtype, batch_sizes=None):
+    """The same in float64, h rounded in each step: the gates of first steps hold their products."""
+    steps = list(gates if batch_sizes is None else gates.split(batch_sizes))
+    outputs, h = steps[:], torch.zeros_like(cell)
+    for t in reversed(range(len(steps))) if reverse else range(len(steps)):
+        n = len(steps[t])
+        i, o, e = (steps[t] + h[:n] @ weights.t()).chunk(3, 1)
+        new_cell = cell[:n] + torch.nn.functional.elu(e) * i.sigmoid()
+        new_h = new_cell.tanh() * o.sigmoid()
+        outputs[t] = new_h = new_h + (new_h.to(dtype).double() - new_h).detach()
+        h, cell = torch.cat([new_h, h[n:]]), torch.cat([new_cell, cell[n:]])
+    return torch.cat(outputs).view(gates.shape[:-1] + h.shape[1:]), h, cell
 
 
 @pytest.mark.parametrize("reverse", (0, 1))
 @pytest.mark.parametrize("sizes", SPREAD, ids=str)
 def test_spread_forward_and_backward(dtype, sizes, reverse):
-    arguments, weights, gates, cell = draw_spread(dtype, sizes, reverse)
+    check_spread(dtype, sizes, reverse)
+
+
+@pytest.mark.parametrize("reverse", (0, 1))
+@pytest.mark.parametrize("sizes", PACKED, ids=str)
+def test_spread_packed_data(dtype, sizes, reverse):
+    check_spread(dtype, sizes, reverse, ragged(*sizes[:2]).tolist())
+
+
+def check_spread(dtype, sizes, reverse, batch_sizes=None):
+    arguments, weights, gates, cell = draw_spread(dtype, sizes, reverse, batch_sizes)
     options, failure = spread(dtype, 0, sizes)
     T, B, H = sizes
     x, c = exact(gates).requires_grad_(), exact(cell).requires_grad_()
-    output, c_n = loop(weights, x, c, reverse)
+    output, h_n, c_n = loop(weights, x, c, reverse, dtype, batch_sizes)
 
     tolerance = HALF.get(dtype, 1e-5)
-    new_cell, got = poisoned(dtype, T, B, H), poisoned(dtype, T, B, H)
+    new_cell, got = poisoned(dtype, *output.shape), poisoned(dtype, *output.shape)
     activations, carried = gates.clone(), cell.clone()
     forward = core("sequence_forward", dtype)
-    assert forward(*arguments, activations, None, carried, got, new_cell, options) == 0
+    last = poisoned(dtype, B, H)
+    assert (
+        forward(*arguments, activations, None, None, carried, got, new_cell, last, None, options)
+        == 0
+    )
+    torch.testing.assert_close(exact(last), h_n.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(got), output.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(carried), c_n.detach(), rtol=tolerance, atol=T * tolerance)
-    again, carried = poisoned(dtype, T, B, H), cell.clone()
-    assert forward(*arguments, gates.clone(), None, carried, again, None, options) == 0
+    again, last_c = poisoned(dtype, *output.shape), poisoned(dtype, B, H)
+    c0 = cell.cpu().to(dtype).cuda()
+    carried = exact(c0).float().cuda()
+    tail = (carried, got, None, None, None, options)
+    assert forward(*arguments, gates.clone(), None, None, *tail) == 0
+    assert (
+        forward(*arguments, gates.clone(), None, c0, None, again, None, None, last_c, options) == 0
+    )
     assert torch.equal(again.cpu(), got.cpu())
+    assert torch.equal(last_c.cpu(), carried.cpu().to(dtype))
 
     options, late = spread(dtype, 1, sizes)
-    grad_output, d_h = from_host(dtype, T, B, H), from_host(dtype, B, H)
+    grad_output, d_h = from_host(dtype, *output.shape), from_host(dtype, B, H)
     d_cell = from_host(torch.float32, B, H)
-    h_n = output[0 if reverse else -1]
     want = torch.autograd.grad(
         (output, h_n, c_n), (x, c), (exact(grad_output), exact(d_h), exact(d_cell))
     )
-    d_gates = poisoned(dtype, T, B, 3 * H)
+    d_gates = poisoned(dtype, *gates.shape)
     backward = core("sequence_backward", dtype)
     tail = (grad_output, activations, new_cell, d_h, d_cell, None, d_gates, options)
     assert backward(*arguments, *tail) == 0
@@ -96,11 +126,14 @@ def test_spread_at_the_accuracy_of_tf32(sizes):
     arguments, weights, gates, cell = draw_spread(torch.float32, sizes)
     options, _ = spread(torch.float32, 0, sizes, tf32=1)
     x, c = exact(gates).requires_grad_(), exact(cell).requires_grad_()
-    output, c_n = loop(weights, x, c, 0)
+    output, _, c_n = loop(weights, x, c, 0, torch.float32)
     got, new_cell = poisoned(torch.float32, *sizes), poisoned(torch.float32, *sizes)
     activations, carried = gates.clone(), cell.clone()
     forward = core("sequence_forward", torch.float32)
-    assert forward(*arguments, activations, None, carried, got, new_cell, options) == 0
+    assert (
+        forward(*arguments, activations, None, None, carried, got, new_cell, None, None, options)
+        == 0
+    )
 
     options, _ = spread(torch.float32, 1, sizes, tf32=1)
     grad_output, d_cell = from_host(torch.float32, *sizes), from_host(torch.float32, B, H)
@@ -122,15 +155,15 @@ def test_a_spread_step_with_nan_stays_in_its_row(dtype):
     gates[2, 4, 300] = float("inf")
     got, new_cell = poisoned(dtype, *sizes), poisoned(dtype, *sizes)
     forward = core("sequence_forward", dtype)
-    assert forward(*arguments, gates, None, cell, got, new_cell, options) == 0
+    assert forward(*arguments, gates, None, None, cell, got, new_cell, None, None, options) == 0
     is_nan = exact(got).isnan()
     assert is_nan[1, 3, 10:12].all() and is_nan[2:, 3].all()
     is_nan[:, 3] = False
     assert not is_nan.any()
 
     options, late = spread(dtype, 1, sizes)
-    gates = torch.nan_to_num(gates, 0.5)
-    new_cell = torch.nan_to_num(new_cell, 0.5)
+    gates = torch.nan_to_num(gates.cpu(), 0.5).cuda()
+    new_cell = torch.nan_to_num(new_cell.cpu(), 0.5).cuda()
     grad_output = from_host(dtype, *sizes)
     grad_output[4, 2, 20:22] = float("nan")
     d_gates = poisoned(dtype, 6, 9, 768)
@@ -151,9 +184,11 @@ def test_a_block_that_waits_in_vain_says_so(dtype):
     options, failure = spread(dtype, 0, sizes, patience=1)
     got, new_cell = from_host(dtype, *sizes), from_host(dtype, *sizes)
     forward = core("sequence_forward", dtype)
-    carried = cell.clone()
-    assert forward(*arguments, gates.clone(), None, carried, got, new_cell, options) == 0
+    carried, last, c_n = cell.clone(), from_host(dtype, 16, 512), from_host(dtype, 16, 512)
+    tail = (carried, got, new_cell, last, c_n, options)
+    assert forward(*arguments, gates.clone(), None, None, *tail) == 0
     assert failure.item() == 1
+    assert exact(last).isnan().any() and exact(c_n).isnan().any()
     assert exact(got)[-1].isnan().all() and exact(new_cell)[-1].isnan().all()
     assert exact(carried).isnan().any()
 
@@ -171,7 +206,8 @@ def test_statuses_of_a_spread_launch(dtype):
     options, _ = spread(dtype, 0, sizes)
     output = poisoned(dtype, *sizes)
     forward = core("sequence_forward", dtype)
-    assert forward(*arguments, gates, output, cell, output, None, options) == -8
-    assert forward(*arguments, gates, None, cell, output, None, None) == -8
+    tail = (None, cell, output, None, None, None)
+    assert forward(*arguments, gates, output, *tail, options) == -9
+    assert forward(*arguments, gates, None, *tail, None) == -9
     options.workspace = None
-    assert forward(*arguments, gates, None, cell, output, None, options) == -12
+    assert forward(*arguments, gates, None, *tail, options) == -16

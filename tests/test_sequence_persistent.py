@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 from conftest import TARGETS, require_device
-from helpers import all_equal, exact
+from helpers import all_equal, assert_close, exact
 from sequence_helpers import (
     INPUTS,
     LOSSES,
@@ -14,6 +14,8 @@ from sequence_helpers import (
     check_sequence,
     draw_sequence,
     evaluate,
+    pack,
+    ragged,
 )
 
 from lltm_decoupled import lltm_sequence, reference
@@ -35,19 +37,44 @@ def spreads(target):
 
 
 @pytest.mark.parametrize("options", [{}, {"reverse": True}, {"recompute": True}], ids=str)
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_values_and_gradients(gpu_target, sizes, options):
-    check_sequence(gpu_target, draw_sequence(gpu_target, *sizes), **options)
+def test_values_and_gradients(gpu_target, sizes, packed, options):
+    inputs = draw_sequence(gpu_target, *sizes)
+    if packed:
+        options = dict(options, batch_sizes=ragged(*sizes[:2]))
+        inputs = pack(inputs, options["batch_sizes"])
+    check_sequence(gpu_target, inputs, **options)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("state_size", [96, 512])
+def test_many_steps_of_packed_data_without_gradients(gpu_target, state_size, reverse):
+    """Several launches, in a later one of which rows begin or end."""
+    inputs = draw_sequence(gpu_target, 90, 64, 2, state_size)
+    batch_sizes = ragged(90, 64)
+    inputs = pack(inputs, batch_sizes)
+    with torch.no_grad():
+        results = lltm_sequence(*inputs, batch_sizes=batch_sizes, reverse=reverse)
+    expected = reference.lltm_sequence(*exact(inputs), batch_sizes=batch_sizes, reverse=reverse)
+    for actual, value in zip(results, expected):
+        assert_close(actual, value, gpu_target, terms=90 * state_size / 100)
+
+
+@pytest.mark.parametrize("small", [False, True])
 @pytest.mark.parametrize(
     "sizes", [(64, 20, 16, 200), (24, 16, 16, 512), (16, 64, 8, 1024)], ids=str
 )
-def test_float32_errs_no_more_than_twice_what_the_plain_loop_does(sizes, gpu_target):
+def test_float32_errs_no_more_than_twice_what_the_plain_loop_does(sizes, small, gpu_target):
     """Where products are made of halves, or of TF32: strict float32 is still what torch's is."""
     if gpu_target.dtype != torch.float32:
         pytest.skip("half types have tolerances, float64 has no such kernel")
     inputs = draw_sequence(gpu_target, *sizes)
+    if small:  # h of about 2^-16, whose products count
+        state_size = sizes[3]
+        inputs[2][state_size : 2 * state_size] -= 11
+        inputs[1][:, :state_size] *= 2**15
+        inputs[3] *= 2**-16
     exactly = evaluate(reference.lltm_sequence, exact(inputs))
     plainly = evaluate(reference.lltm_sequence, [t.cpu() for t in inputs])
     for name, actual in evaluate(lltm_sequence, inputs).items():
@@ -84,7 +111,7 @@ def test_wishes(gpu_target, monkeypatch):
     expected = evaluate(reference.lltm_sequence, exact(inputs))
     assert_same_sequences(evaluate(lltm_sequence, inputs), expected, gpu_target)
     assert_same_sequences(looped, expected, gpu_target)
-    with pytest.raises(RuntimeError, match="packed data or zoneout"):
+    with pytest.raises(RuntimeError, match="no such kernel for zoneout"):
         keep = torch.zeros(5, 6, 256, dtype=torch.bool, device=gpu_target.device)
         lltm_sequence(*inputs, zoneout_h=keep)
 

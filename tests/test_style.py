@@ -5,9 +5,9 @@ import re
 import pytest
 from repository import ROOT, cxx_files, files, read, run, tool
 
-PYTHON_FILES = files(
-    "build_support", "lltm_decoupled", "tests", "toolchains", suffixes=(".py", ".pyi")
-)
+PYTHON_FOLDERS = ("build_support", "lltm_decoupled", "benchmarks", "docs", "examples", "tests")
+PYTHON_FILES = files(*PYTHON_FOLDERS, "toolchains", suffixes=(".py", ".pyi"))
+CXX_FILES = cxx_files() + cxx_files("benchmarks") + cxx_files("examples")
 
 
 def need(name):
@@ -20,7 +20,7 @@ def check(*command):
 
 
 def test_clang_format():
-    check(need("clang-format"), "--dry-run", "-Werror", *cxx_files())
+    check(need("clang-format"), "--dry-run", "-Werror", *CXX_FILES)
 
 
 def test_ruff_check():
@@ -139,7 +139,7 @@ def problems(text):
 
 
 # CUDA's own headers define __restrict__ for MSVC, so device code may say it.
-@pytest.mark.parametrize("path", cxx_files())
+@pytest.mark.parametrize("path", CXX_FILES)
 def test_msvc_reads_it(path):
     found = list(problems(read(path)))
     if path.endswith((".cu", ".cuh")):
@@ -213,14 +213,14 @@ def test_the_lint_lets_through(good):
     assert list(problems(good)) == []
 
 
-@pytest.mark.parametrize("path", cxx_files())
+@pytest.mark.parametrize("path", CXX_FILES)
 def test_sources_are_ascii(path):
     """cl reads a source in the machine's code page unless told otherwise."""
     (ROOT / path).read_bytes().decode("ascii")
 
 
 def test_objects_have_names_of_their_own():
-    stems = [path.rsplit(".", 1)[0] for path in cxx_files() if path.endswith((".c", ".cpp", ".cu"))]
+    stems = [path.rsplit(".", 1)[0] for path in CXX_FILES if path.endswith((".c", ".cpp", ".cu"))]
     assert len(set(stems)) == len(stems)
 
 
@@ -230,5 +230,5 @@ def test_paths_are_short():
 
 
 def test_files_are_short_enough_to_read():
-    paths = ["setup.py", "Makefile", "pyproject.toml", *cxx_files(), *PYTHON_FILES]
+    paths = ["setup.py", "Makefile", "pyproject.toml", *CXX_FILES, *PYTHON_FILES]
     assert [path for path in paths if len(read(path).splitlines()) > 250] == []

@@ -31,7 +31,7 @@ ROWS = {
     "newest": ("3.11", "3.12", "3.13"),
 }
 COLUMNS = "torch python C++ CUDA install/s build/s test/s passed skipped failed result".split()
-COPIED = ("cuda_core", "bindings", "lltm_decoupled", "build_support", "tests", "docs", "toolchains")
+COPIED = "cuda_core bindings lltm_decoupled build_support tests docs examples toolchains".split()
 IGNORED = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd", "*.egg-info")
 
 

@@ -3,9 +3,11 @@
 It reads the manual that every Python carries (or --text FILE), keeps the last part aside, and
 tells in bits per character how well the model foretells that part before and after training, with
 this library's layer and with the plain PyTorch reference, and how much faster the layer is than a
-loop over the cell. Ctrl-C ends the training early and keeps what was learnt.
+loop over the cell. Ctrl-C ends the training early and keeps what was learnt. Under torchrun the
+processes share the rows of each batch: torchrun --nproc_per_node=2 -m lltm_decoupled demo.
 """
 
+import contextlib
 import math
 
 import torch
@@ -13,22 +15,22 @@ import torch
 import lltm_decoupled
 
 from ..cli import UserError
-from . import checkpoint
-from .model import (
-    EMBEDDING,
-    CharacterModel,
-    bits_per_character,
-    generate,
-    lstm_of_equal_size,
+from . import checkpoint, distributed
+from .curve import Curve, draw
+from .model import EMBEDDING, CharacterModel, bits_per_character, lstm_of_equal_size
+from .options import (
+    add_arguments,
+    check_outputs,
+    pick_device,
+    pick_limits,
+    pick_settings,
+    read_inputs,
 )
-from .options import STEP_LIMIT, TIME_LIMIT, add_arguments, pick_device, pick_settings
-from .speed import seconds_a_window
-from .text import alphabet_of, encode, read_text, split
+from .report import report
+from .text import alphabet_of, encode, split
 from .training import Interruption, Trainer
 
 __all__ = ["add_arguments", "run"]
-
-AGREEMENT = 1e-4  # bits per character
 
 
 def run(args):
@@ -39,18 +41,20 @@ def run(args):
     threads = torch.get_num_threads()
     torch.set_num_threads(args.threads)
     try:
-        return demonstrate(args)
+        with distributed.joined():
+            return demonstrate(args)
     finally:
         torch.set_num_threads(threads)
 
 
 def demonstrate(args):
-    """Do the work of :func:`run`."""
-    if args.save:
-        checkpoint.check_writable(args.save)
-    device = pick_device(args.device)
-    text = read_text(args.text, args.encoding)
-    stored = checkpoint.load(args.load) if args.load else None
+    """Do the work of :func:`run`, or one process's part of it.
+
+    The first process alone reads, writes and evaluates. A mistake is raised in all of them.
+    """
+    distributed.by_the_first(check_outputs, args)
+    device = distributed.agreed(pick_device, args.device)
+    text, stored = distributed.share(distributed.by_the_first(read_inputs, args))
     settings = pick_settings(args, stored)
     batch, window, hidden = settings["batch"], settings["window"], settings["hidden"]
     is_lltm = settings["layer"] == "LLTM"
@@ -64,7 +68,7 @@ def demonstrate(args):
     model = CharacterModel(len(alphabet), hidden, layer).to(device)
     trainer = Trainer(model, learned, batch, window, settings["lr"])
     if stored:
-        checkpoint.restore(stored, trainer, settings, text, args.load)
+        checkpoint.restore(stored, trainer, settings, text, args.load or args.save)
 
     parameters = sum(p.numel() for p in model.parameters())
     print(
@@ -75,57 +79,45 @@ def demonstrate(args):
         f"model      {settings['layer']}({EMBEDDING}, {hidden}), {parameters:,} parameters in all, "
         f"on {device}"
     )
-    before = bits_per_character(model, held_out, window)
-    print(f"before     {before:.4f} bits per held-out character, after {trainer.step} steps")
+    if distributed.count() > 1:
+        print(f"processes  {distributed.count()}, which share the {batch} rows of each batch")
+    if distributed.is_first():
+        before = bits_per_character(model, held_out, window)
+        print(f"before     {before:.4f} bits per held-out character, after {trainer.step} steps")
 
-    limited = args.steps is not None or args.seconds is not None
-    steps, seconds = (args.steps, args.seconds) if limited else (STEP_LIMIT, TIME_LIMIT)
+    def save():
+        contents = trainer, trainer.whole_state(), settings, alphabet, text
+        distributed.by_the_first(checkpoint.save, args.save, *contents)
+
+    # A model that knows nothing but the alphabet needs log2(symbols) bits.
+    diverged = 2 * math.log2(len(alphabet) + 1)
+
+    def after_update(loss):
+        if args.metrics or args.plot:
+            curve.add(trainer.step, loss, trainer.seconds, batch)
+        due = args.save and trainer.step % args.save_every == 0
+        if due and loss / math.log(2) < diverged:
+            save()
+
+    def evaluate():
+        bits = bits_per_character(model, held_out, window)
+        if not bits < diverged:
+            raise UserError(f"the training diverged ({bits:g} bits), not saved; try a lower --lr")
+        return bits
+
+    steps, seconds = pick_limits(args, trainer.step)
+    first_step = trainer.step if args.resume else 0
+    curve = distributed.by_the_first(Curve, args.metrics, first_step) or Curve()
     # Ctrl-C is held back until what was learnt is saved.
-    with Interruption() as interruption:
-        ended = trainer.run(interruption, steps, seconds)
-        after = bits_per_character(model, held_out, window)
-        # A model that knows nothing but the alphabet needs log2(symbols) bits.
-        if not after < 2 * math.log2(len(alphabet) + 1):
-            raise UserError(f"the training diverged ({after:g} bits), not saved; try a lower --lr")
+    with Interruption() as interruption, contextlib.closing(curve):
+        ended = trainer.run(interruption, steps, seconds, after_update)
+        after = distributed.by_the_first(evaluate)
         if args.save:
-            checkpoint.save(args.save, trainer, settings, alphabet, text)
+            save()
+        if args.plot:
+            distributed.by_the_first(draw, args.plot, curve.points)
 
-    print(f"after      {after:.4f} bits per held-out character, after {trainer.step} steps")
-    speed = trainer.characters / trainer.seconds if trainer.characters else 0
-    early = f"; ended early: {ended}" if ended else ""
-    print(f"training   {trainer.seconds:.1f} s, {speed:,.0f} characters a second{early}")
-    if args.save:
-        print(f"saved      {args.save}")
-    agrees = True
-    if is_lltm:
-        report_speed(model.layer, trainer.windows[0][0])
-        agrees = report_reference(model, held_out, window, after)
-    if args.sample:
-        written = generate(model, held_out[:window], args.sample, window, args.seed)
-        print("sample\n" + "".join(alphabet[code] for code in written.tolist()))
-    return 0 if agrees else 1
-
-
-def report_speed(layer, characters):
-    """Print what a window costs the layer and a Python loop over the cell."""
-    fast, slow = seconds_a_window(layer, characters)
-    print(
-        f"speed      a window, there and back: {fast * 1e3:.2f} ms; "
-        f"a loop over the cell takes {slow * 1e3:.2f} ms, {slow / fast:.1f} times as long"
-    )
-
-
-def report_reference(model, held_out, window, bits):
-    """Print the figure of the plain PyTorch layer with the same weights; return if it agrees."""
-    symbols, hidden = model.readout.weight.shape
-    plain = CharacterModel(symbols, hidden, layer=lltm_decoupled.reference.LLTMSequence)
-    plain.load_state_dict(model.state_dict())
-    expected = bits_per_character(plain.to(held_out.device), held_out, window)
-    difference = abs(bits - expected)
-    agrees = difference <= AGREEMENT
-    verdict = "agrees" if agrees else "DISAGREES"
-    print(
-        f"reference  {expected:.4f} bits with the plain PyTorch layer: "
-        f"{verdict} (difference {difference:.1e}, allowed {AGREEMENT:.0e})"
-    )
-    return agrees
+    code = None
+    if distributed.is_first():
+        code = report(args, trainer, alphabet, held_out, after, ended)
+    return distributed.share(code)

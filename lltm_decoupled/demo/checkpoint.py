@@ -1,5 +1,6 @@
 """Checkpoints: everything a training needs to go on, in one file that is never half written."""
 
+import contextlib
 import inspect
 import os
 import zlib
@@ -28,10 +29,17 @@ def fingerprint(text):
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def save(path, trainer, settings, alphabet, text):
+def previous(path):
+    """Return where the checkpoint before the one in ``path`` is kept."""
+    return f"{path}.previous"
+
+
+def save(path, trainer, state, settings, alphabet, text):
     """Write a checkpoint, or leave what was there before. Raises UserError where that fails.
 
-    ``settings`` is a dict of the numbers that fix the model's and the windows' sizes.
+    ``state`` is the recurrent state of the whole batch, and ``settings`` a dict of the numbers that
+    fix the model's and the windows' sizes. At every moment ``path`` or, where a disk lost it, the
+    previous checkpoint is whole.
     """
     contents = {
         "format": FORMAT,
@@ -41,20 +49,51 @@ def save(path, trainer, settings, alphabet, text):
         "model": trainer.model.state_dict(),
         "optimizer": trainer.optimizer.state_dict(),
         "step": trainer.step,
-        "state": trainer.state,
+        "state": state,
     }
-    unfinished = f"{path}.{os.getpid()}.tmp"  # in the same folder: os.replace can't cross disks
+    # In the same folder: os.replace can't cross disks. One name: the next save clears up what a
+    # killed one left.
+    unfinished = f"{path}.tmp"
     try:
         with open(unfinished, "wb") as file:
             torch.save(contents, file)
             file.flush()
             os.fsync(file.fileno())
+        _keep(path)
         os.replace(unfinished, path)
     except (OSError, RuntimeError) as error:
         raise UserError(f"cannot save {path}: {error}") from None
     finally:
         if os.path.exists(unfinished):
             os.remove(unfinished)
+
+
+def _keep(path):
+    """Give the checkpoint in ``path`` a second name; a file system that can't keeps none."""
+    if os.path.exists(path):
+        with contextlib.suppress(OSError):
+            if os.path.exists(previous(path)):
+                os.remove(previous(path))
+            os.link(path, previous(path))
+
+
+def load_latest(path):
+    """Return (contents, None or why they are not those of ``path``) of the newest checkpoint.
+
+    Contents are None where nothing was saved yet. Raises UserError where nothing saved can be read.
+    """
+    if not (os.path.exists(path) or os.path.exists(previous(path))):
+        return None, None
+    try:
+        return load(path), None
+    except UserError as error:
+        if not os.path.exists(previous(path)):
+            raise
+        contents = load(previous(path))
+        # Out of the way, or the next save would keep it in the place of the good one.
+        if os.path.exists(path):
+            os.replace(path, f"{path}.damaged")
+        return contents, error
 
 
 def load(path):
@@ -74,7 +113,10 @@ def load(path):
 
 
 def restore(contents, trainer, settings, text, path):
-    """Give ``trainer`` the weights, the optimizer's state and, in the same text, the place."""
+    """Give ``trainer`` the weights, the optimizer's state and, in the same text, the place.
+
+    However many processes saved it, each takes the state of its own rows.
+    """
     try:
         trainer.model.load_state_dict(contents["model"])
         trainer.optimizer.load_state_dict(contents["optimizer"])
@@ -83,8 +125,7 @@ def restore(contents, trainer, settings, text, path):
     trainer.step = contents["step"]
     rows_match = all(contents["settings"][key] == settings[key] for key in ("batch", "window"))
     if rows_match and contents["text"] == fingerprint(text) and contents["state"] is not None:
-        device = trainer.windows[0][0].device
-        trainer.state = tuple(part.to(device) for part in contents["state"])
+        trainer.take_state(contents["state"])
 
 
 def _safely():

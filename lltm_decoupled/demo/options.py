@@ -8,6 +8,9 @@ import torch
 import lltm_decoupled
 
 from ..cli import UserError
+from . import checkpoint, distributed
+from .curve import check_drawable
+from .text import read_text
 
 # Without --steps or --seconds, a training ends at whichever comes first.
 STEP_LIMIT = 1600
@@ -48,35 +51,88 @@ def add_arguments(parser):
     add = parser.add_argument_group("result").add_argument
     length = "characters to write at the end (default: %(default)s)"
     add("--sample", type=_at_least(0), default=400, metavar="N", help=length)
-    add("--save", metavar="FILE", help="write a checkpoint after the training")
-    add("--load", metavar="FILE", help="go on from a checkpoint")
+    kept = "write checkpoints to FILE; the one before is kept as FILE.previous"
+    add("--save", metavar="FILE", help=kept)
+    often = "updates from one checkpoint to the next; one more at the end (default: %(default)s)"
+    add("--save-every", type=_at_least(1), default=100, metavar="N", help=often)
+    add("--load", metavar="FILE", help="go on from a checkpoint: --steps counts from there")
+    resume = (
+        "go on from --save's FILE where it is there: the same command goes on with a training that "
+        "was killed, --steps counts from the training's start, and --metrics is continued"
+    )
+    add("--resume", action="store_true", help=resume)
+    add("--metrics", metavar="FILE", help="write a JSON line for each update")
+    add("--plot", metavar="FILE", help="draw the loss of each update, as .png, .svg or .pdf")
+
+
+def check_outputs(args):
+    """Raise UserError before the training for what could not be written after it."""
+    if args.resume and not args.save:
+        raise UserError("--resume goes on from the FILE of --save FILE, which is not given")
+    if args.resume and args.load:
+        raise UserError("--resume goes on from --save's FILE, --load from another: give one")
+    outputs = [path for path in (args.save, args.metrics, args.plot) if path]
+    if len(set(outputs)) < len(outputs):
+        raise UserError("--save, --metrics and --plot need a file each")
+    for path in outputs:
+        checkpoint.check_writable(path)
+    if args.plot:
+        check_drawable(args.plot)
+
+
+def read_inputs(args):
+    """Return (the text, the contents of the checkpoint to go on from or None)."""
+    text = read_text(args.text, args.encoding)
+    if not args.resume:
+        return text, checkpoint.load(args.load) if args.load else None
+    stored, mistake = checkpoint.load_latest(args.save)
+    if mistake:
+        print(f"resume     from {checkpoint.previous(args.save)}, for {mistake}")
+    elif stored is None:
+        print(f"resume     nothing in {args.save} yet: from the beginning")
+    if stored and stored["text"] != checkpoint.fingerprint(text):
+        raise UserError(f"{args.save} holds a training on another text: give it, or train anew")
+    return text, stored
 
 
 def pick_settings(args, stored):
     """Return the dict of sizes and learning rate: the user's, else the checkpoint's, else ours.
 
-    Raises UserError where the user asks for another layer or state size than the checkpoint's.
+    Raises UserError where the user asks for another layer or state size than the checkpoint's or,
+    with --resume, for another training.
     """
     settings = dict(DEFAULTS, **(stored["settings"] if stored else {}))
-    for name in ("layer", "hidden") if stored else ():
+    fixed = DEFAULTS if args.resume else ("layer", "hidden")
+    for name in fixed if stored else ():
         asked = getattr(args, name)
         if asked not in (None, settings[name]):
-            raise UserError(
-                f"{args.load} holds a model with --{name} {settings[name]}, not {asked}"
-            )
+            what, path = ("training", args.save) if args.resume else ("model", args.load)
+            raise UserError(f"{path} holds a {what} with --{name} {settings[name]}, not {asked}")
     chosen = {name: getattr(args, name) for name in DEFAULTS}
     settings.update({name: value for name, value in chosen.items() if value is not None})
     return settings
 
 
+def pick_limits(args, done):
+    """Return (updates to make, seconds), None for no limit, after ``done`` updates."""
+    limited = args.steps is not None or args.seconds is not None
+    steps, seconds = (args.steps, args.seconds) if limited else (STEP_LIMIT, TIME_LIMIT)
+    if args.resume and steps is not None:
+        steps = max(0, steps - done)
+    return steps, seconds
+
+
 def pick_device(name=None):
     """Return a torch.device that works: the named one, else a GPU that this build can use.
 
-    Raises UserError for a device that is unknown, absent, or without kernels in this build.
+    Of several processes on a machine each gets a GPU of its own. Raises UserError for a device that
+    is unknown, absent, or without kernels in this build.
     """
     has_kernels = lltm_decoupled.build_info()["cuda"]
     if name is None:
-        return torch.device("cuda" if has_kernels and torch.cuda.is_available() else "cpu")
+        name = "cuda" if has_kernels and torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and torch.cuda.is_available():
+        name = distributed.own_gpu(name)
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).item()
