@@ -79,7 +79,7 @@ def test_uv(checkout, machine, target, tmp_path):
     env = {**env, "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_OFFLINE": "1", "VIRTUAL_ENV": ""}
     status, output = run(uv, "pip", "install", "--python", target, ".", cwd=checkout, env=env)
     assert status == 0 and "+ lltm-decoupled" in output, output
-    assert "torch" not in output and len(compiled()[0]) == 7
+    assert "torch" not in output and len(compiled()[0]) == 8
     code = "import lltm_decoupled as l, torch; print(l.__file__, l.LLTM(3, 4)(torch.ones(2, 3)))"
     status, output = run(target, "-c", code, cwd=tmp_path, env={"PYTHONPATH": ""})
     assert status == 0 and str(target.parent.parent) in output, output
@@ -117,6 +117,32 @@ def test_objects_serve_their_own_build_only(checkout, machine, tmp_path):
         builds.append(compiled())
     without, with_cuda, *later = builds
     (objects, linked), (cuda_objects, cuda_linked) = without, with_cuda
-    assert len(objects) == 7 and len(cuda_objects) == 16 and not set(objects) & set(cuda_objects)
+    assert len(objects) == 8 and len(cuda_objects) == 17 and not set(objects) & set(cuda_objects)
     assert linked == sorted(objects) and cuda_linked == sorted(cuda_objects)
     assert later == [([], linked), ([], cuda_linked)]
+
+
+# setup.py as if for Windows, whose compiler wants flags of their own for some files
+FOR_WINDOWS = """\
+import runpy, sys
+from build_support import probe
+gather = probe.gather
+probe.gather = lambda *args: {**gather(*args), "target": "win-amd64"}
+sys.argv = ["setup.py", "build_ext"]
+runpy.run_path("setup.py", run_name="__main__")
+"""
+
+
+def test_files_with_flags_of_their_own(checkout, machine):
+    env, compiled = machine
+    for again in (False, True):
+        status, output = run(sys.executable, "-c", FOR_WINDOWS, cwd=checkout, env=env)
+        assert status == 0, output
+        objects, linked = compiled()
+        assert len(linked) == 8 and len(objects) == (0 if again else 8)
+    for path in linked:
+        flags = (Path(path).parents[1] / "build.ninja").read_text(encoding="utf-8")
+        own = {name for name in ("AVX2", "AVX512") if f"/arch:{name}" in flags}
+        wanted = Path(path).stem.replace("cell_host_", "").upper()
+        assert own == ({wanted} if wanted.startswith("AVX") else set())
+        assert "LLTM_HOST_X86_FLAGS" in flags
