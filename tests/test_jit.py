@@ -138,7 +138,7 @@ def test_load_becomes_the_compiled_module(place, request, stand_in, tmp_path):
     arguments = "" if place == "installed" else f"build_directory={str(directory)!r}"
     assert directory in load(folder, arguments, env).parents
     compiled = [line for line in asked() if " -c " in line]
-    assert len(compiled) == 7 and sum("bindings.cpp" in line for line in compiled) == 1
+    assert len(compiled) == 8 and sum("bindings.cpp" in line for line in compiled) == 1
     for line in compiled:
         assert f'-DLLTM_VERSION="{lltm_decoupled.__version__}"' in line
         assert "-O3" in line.split() and "-DLLTM_WITH_CUDA" not in line
