@@ -65,7 +65,7 @@ struct Numbers {
 
 // A template, for nvcc exports the stub of any other kernel.
 template <int kMost>
-__global__ void store_numbers(const Numbers<kMost> numbers, int count, int64_t* to) {
+__global__ void numbers_kernel(const Numbers<kMost> numbers, int count, int64_t* to) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) to[i] = numbers.values[i];
 }
@@ -83,7 +83,7 @@ int32_t lltm_numbers_to_cuda(int64_t count, const int64_t* numbers, int64_t* to,
   for (int64_t first = 0; first < count; first += most) {
     const int64_t n = count - first < most ? count - first : most;
     for (int64_t i = 0; i < n; ++i) some.values[i] = numbers[first + i];
-    lltm::store_numbers<<<4, most / 4, 0, stream>>>(some, static_cast<int>(n), to + first);
+    lltm::numbers_kernel<<<4, most / 4, 0, stream>>>(some, static_cast<int>(n), to + first);
     const cudaError_t status = cudaGetLastError();
     if (status != cudaSuccess) return static_cast<int32_t>(status);
   }
