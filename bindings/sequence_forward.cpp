@@ -14,13 +14,14 @@
 namespace lltm_bindings {
 namespace {
 
-// Where nothing is kept, gates have so much memory, or that of kStepsPerChunk.
+// On a GPU, where nothing is kept, gates have so much memory, or that of kStepsPerChunk. A CPU
+// finds those of kStepsPerChunk in its caches.
 const int64_t kBytesOfGates = 16 << 20;
 
 int64_t steps_at_once(const SequenceArguments& a, const SequenceSizes& sizes, int64_t steps,
                       Keep keep) {
-  if (keep == Keep::kForBackward)
-    return a.recompute ? kStepsPerChunk : (std::max)(steps, int64_t(1));
+  if (keep == Keep::kForBackward && !a.recompute) return (std::max)(steps, int64_t(1));
+  if (keep == Keep::kForBackward || !a.input.is_cuda()) return kStepsPerChunk;
   const int64_t step = sizes.batch_size * 3 * sizes.state_size * a.input.element_size();
   return (std::max)(kStepsPerChunk, kBytesOfGates / (std::max)(step, int64_t(1)));
 }
