@@ -18,6 +18,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests"))
+from repository import copy_sources  # noqa: E402
+
 WORK = Path(os.environ.get("LLTM_TOOLCHAINS") or ROOT / ".toolchains").resolve() / "matrix"
 REQUIRED = os.environ.get("LLTM_REQUIRE_TOOLCHAINS") == "1"
 
@@ -31,8 +34,6 @@ ROWS = {
     "newest": ("3.11", "3.12", "3.13"),
 }
 COLUMNS = "torch python C++ CUDA install/s build/s test/s passed skipped failed result".split()
-COPIED = "cuda_core bindings lltm_decoupled build_support tests docs examples toolchains".split()
-IGNORED = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd", "*.egg-info")
 
 
 def output_of(*command):
@@ -63,13 +64,7 @@ def copy_checkout(target):
     """Only what changed, so that a second run recompiles only that."""
     fresh = target.with_name(target.name + ".fresh")
     shutil.rmtree(str(fresh), ignore_errors=True)
-    fresh.mkdir(parents=True)
-    for folder in COPIED:
-        shutil.copytree(str(ROOT / folder), str(fresh / folder), ignore=IGNORED)
-    shutil.copytree(str(ROOT / ".ci"), str(fresh / ".ci"))
-    for path in ROOT.iterdir():
-        if path.is_file() and path.suffix != ".so" and path.name != ".git":
-            shutil.copy2(str(path), str(fresh))
+    copy_sources(fresh)
     for kept in (".venv", "build"):
         if (target / kept).is_dir():
             shutil.move(str(target / kept), str(fresh / kept))
