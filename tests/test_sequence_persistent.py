@@ -160,7 +160,8 @@ def test_in_a_graph(gpu_target):
         inputs = draw_sequence(gpu_target, 20, 16, 4, 512)
         expected = [t.clone() for t in lltm_sequence(*inputs)]
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # Its own stream is of the device that was current when the first graph was captured.
+        with torch.cuda.graph(graph, stream=torch.cuda.Stream()):
             results = lltm_sequence(*inputs)
         for _ in range(3):
             for result in results:
