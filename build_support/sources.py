@@ -40,6 +40,7 @@ CUDA_SOURCES = (
     "cuda_core/sequence.cu",
     "cuda_core/sequence_block.cu",
     "cuda_core/sequence_grid_bfloat16.cu",
+    "cuda_core/sequence_grid_double.cu",
     "cuda_core/sequence_grid_float.cu",
     "cuda_core/sequence_grid_half.cu",
     "cuda_core/step_fused.cu",

@@ -85,10 +85,17 @@ struct CloseMath {
   __device__ static __forceinline__ float elu(float x) { return close_elu(x); }
 };
 
-template <typename Math>
-__device__ __forceinline__ CellState<float> cell_forward_by(float a_input, float a_output,
-                                                            float a_cell, float old_cell) {
-  CellState<float> state;
+// That of lltm_math.h, for doubles.
+struct ExactMath {
+  __device__ static __forceinline__ double sigmoid(double x) { return lltm::sigmoid(x); }
+  __device__ static __forceinline__ double tanh(double x) { return tanh_(x); }
+  __device__ static __forceinline__ double elu(double x) { return lltm::elu(x); }
+};
+
+template <typename Math, typename Value>
+__device__ __forceinline__ CellState<Value> cell_forward_by(Value a_input, Value a_output,
+                                                            Value a_cell, Value old_cell) {
+  CellState<Value> state;
   state.input_gate = Math::sigmoid(a_input);
   state.output_gate = Math::sigmoid(a_output);
   state.candidate_cell = Math::elu(a_cell);

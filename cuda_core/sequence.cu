@@ -4,24 +4,6 @@
 
 namespace lltm {
 
-// Doubles have neither kind of kernel.
-template <>
-GridPlan plan_grid(const SequenceForward<double>&, bool) {
-  return {0, 0};
-}
-template <>
-GridPlan plan_grid(const SequenceBackward<double>&, bool) {
-  return {0, 0};
-}
-template <>
-int32_t launch_grid(const SequenceForward<double>&, const lltm_sequence_options&, cudaStream_t) {
-  return -3;
-}
-template <>
-int32_t launch_grid(const SequenceBackward<double>&, const lltm_sequence_options&, cudaStream_t) {
-  return -3;
-}
-
 namespace {
 
 template <template <typename> class Arguments, typename S>

@@ -1,9 +1,10 @@
 // What the blocks of a sequence spread over the GPU tell each other, through the L2 cache.
 //
 // A step's values (h going forward, d_gates going backward) are written once into the slot of that
-// step in a ring, as 32-bit words in the order in which tensor-core operands are read. A word says
-// by itself that it is there: until then it is kAbsent, which no value is written as. So readers
-// poll the data, and there is no flag, no barrier and no order between words to rely on.
+// step in a ring, as words in the order in which tensor-core operands are read. A word, of 32 bits
+// or a double, is read and written as one. It says by itself that it is there: until then all its
+// bits are set, which no value is written as. So readers poll the data, and there is no flag, no
+// barrier and no order between words to rely on.
 //
 // A slot is used again after kSlots steps. Its writer makes its words absent kRemovedAhead steps
 // before it writes them anew. In the PTX memory model:
@@ -32,9 +33,12 @@ const int kSlots = 32;
 const int kRemovedAhead = 16;
 const int kFenceEvery = 7;
 static_assert(kRemovedAhead > 2 * kFenceEvery, "see above");
-const uint32_t kAbsent = 0xffffffffu;
+const uint32_t kAbsent = 0xffffffffu;  // the word, or half of it
 
+// 16 bytes of words of kBytes each.
+template <int kBytes>
 __device__ __forceinline__ uint4 load_words(const void* p) {
+  static_assert(kBytes == 4, "a double has a specialization");
   uint4 v;
   asm volatile("ld.relaxed.gpu.global.v4.u32 {%0,%1,%2,%3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
@@ -43,7 +47,21 @@ __device__ __forceinline__ uint4 load_words(const void* p) {
   return v;
 }
 
+template <>
+__device__ __forceinline__ uint4 load_words<8>(const void* p) {
+  unsigned long long first, second;
+  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0,%1}, [%2];"
+               : "=l"(first), "=l"(second)
+               : "l"(p)
+               : "memory");
+  return make_uint4(static_cast<uint32_t>(first), static_cast<uint32_t>(first >> 32),
+                    static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32));
+}
+
+// Whether one of them is.
+template <int kBytes>
 __device__ __forceinline__ bool is_absent(uint4 v) {
+  if (kBytes == 8) return (v.x & v.y) == kAbsent || (v.z & v.w) == kAbsent;
   return v.x == kAbsent || v.y == kAbsent || v.z == kAbsent || v.w == kAbsent;
 }
 
@@ -56,7 +74,18 @@ __device__ __forceinline__ void store_words(void* p, uint2 words) {
                : "memory");
 }
 
-// The four bytes or eight bytes of a pair of values, to shared memory, behind the thread's back.
+// A double as it is sent: a NaN of some kinds must not look like nothing.
+__device__ __forceinline__ unsigned long long bits_of_sent(double x) {
+  return x == x ? static_cast<unsigned long long>(__double_as_longlong(x)) : 0x7ff8000000000000ull;
+}
+
+__device__ __forceinline__ void store_words(void* p, unsigned long long first,
+                                            unsigned long long second) {
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(first), "l"(second)
+               : "memory");
+}
+
+// The 4, 8 or 16 bytes of a pair of values, to shared memory, behind the thread's back.
 template <int kBytes>
 __device__ __forceinline__ void copy_async(void* shared, const void* global) {
   const uint32_t to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
@@ -77,7 +106,7 @@ __device__ __forceinline__ void wait_for_copies() {
 // A warp's reads of one step: kPieces pieces of 512 bytes, lane by lane 16. kDepth pieces are under
 // way at once, for a read takes hundreds of clocks. Until the first two are there it asks for no
 // others: where one is missing most are, and asking in vain delays everyone.
-template <int kPieces, int kMostDepth>
+template <int kPieces, int kMostDepth, int kWordBytes>
 class Reader {
  public:
   static const int kFirst = kPieces < 2 ? kPieces : 2;
@@ -117,7 +146,8 @@ class Reader {
   template <int kFrom, int kTo>
   __device__ __forceinline__ void ask() {
 #pragma unroll
-    for (int c = kFrom; c < kTo; ++c) words_[c % kDepth] = load_words(pieces_ + c * 512);
+    for (int c = kFrom; c < kTo; ++c)
+      words_[c % kDepth] = load_words<kWordBytes>(pieces_ + c * 512);
   }
 
   // Until the pieces [kFrom, kTo) are there. Asks once more for those that are not.
@@ -126,12 +156,14 @@ class Reader {
     while (!gave_up_) {
       bool all_there = true;
 #pragma unroll
-      for (int c = kFrom; c < kTo; ++c) all_there = all_there && !is_absent(words_[c % kDepth]);
+      for (int c = kFrom; c < kTo; ++c)
+        all_there = all_there && !is_absent<kWordBytes>(words_[c % kDepth]);
       if (__all_sync(0xffffffffu, all_there)) return;
       gave_up_ = __any_sync(0xffffffffu, clock64() > give_up_at_);
 #pragma unroll
       for (int c = kFrom; c < kTo; ++c) {
-        if (is_absent(words_[c % kDepth])) words_[c % kDepth] = load_words(pieces_ + c * 512);
+        if (is_absent<kWordBytes>(words_[c % kDepth]))
+          words_[c % kDepth] = load_words<kWordBytes>(pieces_ + c * 512);
       }
     }
   }

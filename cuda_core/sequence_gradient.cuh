@@ -8,34 +8,36 @@ namespace lltm {
 namespace {
 
 // What a step needs of its saved values, for one unit: nothing here depends on d_h.
+template <typename Value>
 struct Coefficients {
-  float grad_output;
-  float d_cell_of_h;  // and so on: the derivative of the cell with respect to h
-  float d_output_of_h, d_input_of_cell, d_candidate_of_cell;
+  Value grad_output;
+  Value d_cell_of_h;  // and so on: the derivative of the cell with respect to h
+  Value d_output_of_h, d_input_of_cell, d_candidate_of_cell;
 };
 
-template <typename Math>
-__device__ __forceinline__ Coefficients coefficients(float input_gate, float output_gate,
-                                                     float candidate_cell, float new_cell,
-                                                     float grad_output) {
-  const float tanh_cell = Math::tanh(new_cell);
-  const float slope = candidate_cell > 0.0f ? 1.0f : candidate_cell + 1.0f;
-  Coefficients c;
+template <typename Math, typename Value>
+__device__ __forceinline__ Coefficients<Value> coefficients(Value input_gate, Value output_gate,
+                                                            Value candidate_cell, Value new_cell,
+                                                            Value grad_output) {
+  const Value tanh_cell = Math::tanh(new_cell);
+  const Value slope = candidate_cell > Value(0) ? Value(1) : candidate_cell + Value(1);
+  Coefficients<Value> c;
   c.grad_output = grad_output;
-  c.d_cell_of_h = output_gate * (1.0f - tanh_cell * tanh_cell);
-  c.d_output_of_h = tanh_cell * (1.0f - output_gate) * output_gate;
-  c.d_input_of_cell = candidate_cell * (1.0f - input_gate) * input_gate;
+  c.d_cell_of_h = output_gate * (Value(1) - tanh_cell * tanh_cell);
+  c.d_output_of_h = tanh_cell * (Value(1) - output_gate) * output_gate;
+  c.d_input_of_cell = candidate_cell * (Value(1) - input_gate) * input_gate;
   c.d_candidate_of_cell = input_gate * slope;
   return c;
 }
 
 // -> d_gates of one unit; d_cell goes on to the step before.
-__device__ __forceinline__ void differentiate(const Coefficients& c, bool flows, float d_h,
-                                              float& d_cell, float* d_gates) {
-  const float grad_h = d_h + c.grad_output;
+template <typename Value>
+__device__ __forceinline__ void differentiate(const Coefficients<Value>& c, bool flows, Value d_h,
+                                              Value& d_cell, Value* d_gates) {
+  const Value grad_h = d_h + c.grad_output;
   if (flows) d_cell += grad_h * c.d_cell_of_h;
   d_gates[0] = d_cell * c.d_input_of_cell;
-  d_gates[1] = flows ? grad_h * c.d_output_of_h : 0.0f;
+  d_gates[1] = flows ? grad_h * c.d_output_of_h : Value(0);
   d_gates[2] = d_cell * c.d_candidate_of_cell;
 }
 

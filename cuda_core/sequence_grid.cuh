@@ -24,6 +24,8 @@ template <typename Shape>
 class GridBlock {
  protected:
   typedef typename Shape::S S;
+  typedef ComputeType<S> Value;
+  typedef typename Vector<Value>::Two Two;
   typedef typename Shape::Numbers Numbers;
   typedef typename Shape::Memory Memory;
   static const int kUnits = Shape::kUnits;
@@ -34,7 +36,8 @@ class GridBlock {
   static const int kRowTiles = kRows / 8;
   static const int kPieces = kChunks * kRowTiles;
   static const int kCount = Item<kUnits, kRows>::kCount;
-  typedef lltm::Reader<kPieces, Shape::kDepth> Reader;
+  typedef lltm::Reader<kPieces, Shape::kDepth, Numbers::kWordBytes> Reader;
+  typedef lltm::Sums<Value> Sums;
 
   __device__ __forceinline__ GridBlock(const SequenceShape& shape, bool from_the_end,
                                        const GridLaunch& launch, Memory& memory)
@@ -87,7 +90,7 @@ class GridBlock {
   }
   // This thread's row of a position in the arrays.
   __device__ __forceinline__ int64_t line(Position p) const { return p.line + row(p.turn); }
-  __device__ __forceinline__ float2& state_of(int turn) {
+  __device__ __forceinline__ Two& state_of(int turn) {
     return memory.states[turn * kCount + threadIdx.x];
   }
   template <typename Any>
@@ -169,8 +172,8 @@ class GridBlock {
       for (int n = 0; n < kRowTiles; ++n) {
         const Sums& s = sums[tile][n];
         memory.sums.put(parity, tile / (kUnits / 16), tile % (kUnits / 16), n,
-                        make_float4(Numbers::total(s, 0), Numbers::total(s, 2),
-                                    Numbers::total(s, 1), Numbers::total(s, 3)));
+                        four_of(Numbers::total(s, 0), Numbers::total(s, 2), Numbers::total(s, 1),
+                                Numbers::total(s, 3)));
       }
     }
   }
@@ -184,13 +187,13 @@ class GridBlock {
   // like any: fill(row of the arrays, NaN).
   template <typename Fill>
   __device__ __forceinline__ void fail(Position p, const Fill& fill) {
-    const float nan = __uint_as_float(0x7fc00000u);
+    const Value nan = __uint_as_float(0x7fc00000u);
     if (threadIdx.x == 0 && launch.failure) {
       *launch.failure = 1;
       __threadfence_system();
     }
     for (int turn = 0; turn < launch.turns; ++turn) {
-      if (inside(turn)) state_of(turn) = make_float2(nan, nan);
+      if (inside(turn)) state_of(turn) = two_of(nan, nan);
     }
     for (; p.step < steps; advance(p)) {
       if (inside(p)) fill(line(p), nan);

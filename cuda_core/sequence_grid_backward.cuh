@@ -28,13 +28,13 @@ struct BackwardShape {
 
   struct Memory {
     UnitPair weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
-    PartialSums<kUnits, kRows, kGates> sums;
+    PartialSums<ComputeType<S>, kUnits, kRows, kGates> sums;
     Pair<S> saved[kCopiesAhead + 1][kSaved][Item<kUnits, kRows>::kCount];
     int gave_up[2];
-    float2 states[1];  // d_cell, of every turn kCount
+    typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
   };
   static size_t memory_bytes(int turns) {
-    return sizeof(Memory) + turns * Item<kUnits, kRows>::kCount * sizeof(float2);
+    return sizeof(Memory) + turns * Item<kUnits, kRows>::kCount * 2 * sizeof(ComputeType<S>);
   }
 };
 
@@ -43,6 +43,8 @@ class GridBackward : GridBlock<Shape> {
   typedef GridBlock<Shape> Block;
   typedef typename Shape::S S;
   typedef typename Shape::Numbers Numbers;
+  typedef typename Block::Two Two;
+  typedef typename Block::Value Value;
   using Block::group;
   using Block::H;
   using Block::inside;
@@ -74,7 +76,7 @@ class GridBackward : GridBlock<Shape> {
       this->multiply(reader, parity, now);
       __syncthreads();
       if (memory.gave_up[parity]) {
-        this->fail(now, [&](int64_t line, float nan) {
+        this->fail(now, [&](int64_t line, Value nan) {
           S* const d_gates = a.d_gates + line * 3 * H + item.unit;
           for (int gate = 0; gate < 3; ++gate) store_pair(nan, nan, d_gates + gate * H);
         });
@@ -98,12 +100,12 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ uint4 weights_run(int k, int unit) const {
     const int from = k % Shape::kPadded;
     const int64_t line = k / Shape::kPadded * a.shape.state_size + from;
-    float values[Numbers::kRun];
+    Value values[Numbers::kRun];
 #pragma unroll
     for (int i = 0; i < Numbers::kRun; ++i) {
       values[i] = unit < H && from + i < H
                       ? load(a.weights[(line + i) * a.shape.weights_stride + unit])
-                      : 0.0f;
+                      : Value(0);
     }
     return Numbers::run(values);
   }
@@ -129,18 +131,18 @@ class GridBackward : GridBlock<Shape> {
     end_copies();
   }
 
-  __device__ __forceinline__ float2 saved(int count, int what) const {
+  __device__ __forceinline__ Two saved(int count, int what) const {
     return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][threadIdx.x]);
   }
   // The coefficients of the next position, while other blocks still compute.
   __device__ __forceinline__ void prepare(int count, Position p) {
     wait_for_copies<kCopiesAhead - 1>();
     if (!inside(p)) return;
-    const float2 input_gate = saved(count, Shape::kInput);
-    const float2 output_gate = saved(count, Shape::kOutput);
-    const float2 candidate = saved(count, Shape::kCandidate);
-    const float2 cell = saved(count, Shape::kCell);
-    const float2 grad = a.grad_output ? saved(count, Shape::kGrad) : make_float2(0, 0);
+    const Two input_gate = saved(count, Shape::kInput);
+    const Two output_gate = saved(count, Shape::kOutput);
+    const Two candidate = saved(count, Shape::kCandidate);
+    const Two cell = saved(count, Shape::kCell);
+    const Two grad = a.grad_output ? saved(count, Shape::kGrad) : Two{0, 0};
     first = coefficients<typename Numbers::Math>(input_gate.x, output_gate.x, candidate.x, cell.x,
                                                  grad.x);
     second = coefficients<typename Numbers::Math>(input_gate.y, output_gate.y, candidate.y, cell.y,
@@ -149,17 +151,17 @@ class GridBackward : GridBlock<Shape> {
 
   __device__ __forceinline__ void compute(Position p, int parity) {
 #pragma unroll
-    for (int gate = 0; gate < 3; ++gate) d_first[gate] = d_second[gate] = 0.0f;
+    for (int gate = 0; gate < 3; ++gate) d_first[gate] = d_second[gate] = 0;
     if (inside(p)) {
       const bool is_first = this->is_first(p);
-      float2 d_h = make_float2(0, 0);
+      Two d_h = {0, 0};
       if (!is_first) {
         d_h = memory.sums.sum(parity, 0, item);
       } else if (a.d_h_n) {
         d_h = load_pair<S>(a.d_h_n + row(p.turn) * H + item.unit);
       }
       const bool flows = !is_first || a.d_h_n || a.grad_output;
-      float2 d_cell = state_of(p.turn);
+      Two d_cell = state_of(p.turn);
       differentiate(first, flows, d_h.x, d_cell.x, d_first);
       differentiate(second, flows, d_h.y, d_cell.y, d_second);
       state_of(p.turn) = d_cell;
@@ -202,11 +204,16 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ void send(char* to, SplitTf32Format, float x, float y) const {
     store_words(to, make_uint2(present(x), present(y)));
   }
+  __device__ __forceinline__ void send(char* to, DoubleFormat, double x, double y) const {
+    store_words(to, bits_of_sent(x), bits_of_sent(y));
+  }
   __device__ __forceinline__ static uint32_t present(float x) {
     return x == x ? __float_as_uint(x) : 0x7fc00000u;
   }
   __device__ __forceinline__ void remove(char* at) const {
-    if (sizeof(S) == 4) {
+    if (sizeof(S) == 8) {
+      store_words(at, ~0ull, ~0ull);
+    } else if (sizeof(S) == 4) {
       store_words(at, make_uint2(kAbsent, kAbsent));
     } else {
       store_words(at, kAbsent);
@@ -214,8 +221,8 @@ class GridBackward : GridBlock<Shape> {
   }
 
   const SequenceBackward<S>& a;
-  Coefficients first, second;  // of the item's units
-  float d_first[3], d_second[3];
+  Coefficients<Value> first, second;  // of the item's units
+  Value d_first[3], d_second[3];
 };
 
 template <typename Shape>

@@ -23,18 +23,18 @@ struct ForwardShape {
   static const int kShared = kChunks - kInRegisters;
   static const int kPadded = kWarps * kChunks * 4 * Format::kRun;
   // Exchanged, of a unit of a row.
-  static const int kBytes = 2 * Format::kWordsOfPair;
+  static const int kBytes = Format::kWordsOfPair * Format::kWordBytes / 2;
 
   struct Memory {
     UnitPair weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
-    PartialSums<kUnits, kRows, kGates> sums;
+    PartialSums<ComputeType<S>, kUnits, kRows, kGates> sums;
     Pair<S> gates[kCopiesAhead + 1][3][Item<kUnits, kRows>::kCount];
     int gave_up[2];
     unsigned largest;
-    float2 states[1];  // the cells, of every turn kCount
+    typename Vector<ComputeType<S>>::Two states[1];  // the cells, of every turn kCount
   };
   static size_t memory_bytes(int turns) {
-    return sizeof(Memory) + turns * Item<kUnits, kRows>::kCount * sizeof(float2);
+    return sizeof(Memory) + turns * Item<kUnits, kRows>::kCount * 2 * sizeof(ComputeType<S>);
   }
 };
 
@@ -43,6 +43,8 @@ class GridForward : GridBlock<Shape> {
   typedef GridBlock<Shape> Block;
   typedef typename Shape::S S;
   typedef typename Shape::Numbers Numbers;
+  typedef typename Block::Two Two;
+  typedef typename Block::Value Value;
   using Block::group;
   using Block::H;
   using Block::inside;
@@ -82,7 +84,7 @@ class GridForward : GridBlock<Shape> {
       wait_for_copies<kCopiesAhead - 1>();
       __syncthreads();
       if (memory.gave_up[parity]) {
-        this->fail(now, [&](int64_t line, float nan) {
+        this->fail(now, [&](int64_t line, Value nan) {
           store_pair(nan, nan, a.output + line * H + item.unit);
           // From which every gradient gets it.
           if (a.new_cell) store_pair(nan, nan, a.new_cell + line * H + item.unit);
@@ -114,7 +116,8 @@ class GridForward : GridBlock<Shape> {
       const int unit = slice * kUnits + i / H % kUnits;
       if (unit >= H) continue;
       const int64_t line = i / H / kUnits * a.shape.state_size + unit;
-      const float value = load(a.weights[line * a.shape.weights_stride + i % H]);
+      const float value =
+          static_cast<float>(load(a.weights[line * a.shape.weights_stride + i % H]));
       largest = max(largest, __float_as_uint(value) & 0x7fffffffu);
     }
     atomicMax(&memory.largest, largest);
@@ -128,10 +131,10 @@ class GridForward : GridBlock<Shape> {
   __device__ __forceinline__ uint4 weights_run(int gate, int column, int unit) const {
     const S* const line =
         a.weights + (gate * a.shape.state_size + unit) * a.shape.weights_stride + column;
-    float values[Numbers::kRun];
+    Value values[Numbers::kRun];
 #pragma unroll
     for (int i = 0; i < Numbers::kRun; ++i) {
-      values[i] = unit < H && column + i < H ? load(line[i]) : 0.0f;
+      values[i] = unit < H && column + i < H ? load(line[i]) : Value(0);
       if (Numbers::kScaled) values[i] *= scale;
     }
     return Numbers::run(values);
@@ -156,22 +159,20 @@ class GridForward : GridBlock<Shape> {
   __device__ __forceinline__ void compute(Position p, int count, int parity) {
     const bool is_inside = inside(p);
     const bool is_first = is_inside && this->is_first(p);
-    float2 x[3];
+    Two x[3];
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
-      const float2 sum = memory.sums.sum(parity, gate, item);
-      const float2 given =
-          load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
-      x[gate] =
-          is_first ? given : make_float2(given.x + sum.x * unscale, given.y + sum.y * unscale);
+      const Two sum = memory.sums.sum(parity, gate, item);
+      const Two given = load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
+      x[gate] = is_first ? given : two_of(given.x + sum.x * unscale, given.y + sum.y * unscale);
     }
     if (is_inside) {
-      float2& cell = state_of(p.turn);
+      Two& cell = state_of(p.turn);
       first = cell_forward_by<typename Numbers::Math>(x[0].x, x[1].x, x[2].x, cell.x);
       second = cell_forward_by<typename Numbers::Math>(x[0].y, x[1].y, x[2].y, cell.y);
-      cell = make_float2(first.new_cell, second.new_cell);
+      cell = two_of(first.new_cell, second.new_cell);
     } else {
-      first.new_h = second.new_h = 0.0f;
+      first.new_h = second.new_h = 0;
     }
     if (this->is_sent(p.step)) {
       send(group(p.step, p.turn) + place(), Numbers(), first.new_h * kSent, second.new_h * kSent);
@@ -206,8 +207,13 @@ class GridForward : GridBlock<Shape> {
     const uint2 words = SplitFormat::split_pair(first, second);
     store_words(to, make_uint2(present(words.x), present(words.y)));
   }
+  __device__ __forceinline__ void send(char* to, DoubleFormat, double first, double second) const {
+    store_words(to, bits_of_sent(first), bits_of_sent(second));
+  }
   __device__ __forceinline__ void remove(char* at) const {
-    if (Numbers::kWordsOfPair == 2) {
+    if (Numbers::kWordBytes == 8) {
+      store_words(at, ~0ull, ~0ull);
+    } else if (Numbers::kWordsOfPair == 2) {
       store_words(at, make_uint2(kAbsent, kAbsent));
     } else {
       store_words(at, kAbsent);
@@ -218,11 +224,11 @@ class GridForward : GridBlock<Shape> {
     return word == kAbsent ? 0x7fff7fffu : word;
   }
 
-  static constexpr float kSent = Numbers::kScaled ? 32768.0f : 1.0f;
+  static constexpr Value kSent = Numbers::kScaled ? 32768.0f : 1.0f;
 
   const SequenceForward<S>& a;
-  float scale, unscale;
-  CellState<float> first, second;  // of the item's units
+  Value scale, unscale;
+  CellState<Value> first, second;  // of the item's units
 };
 
 template <typename Shape>

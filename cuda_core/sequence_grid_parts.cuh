@@ -51,39 +51,64 @@ struct Item {
         has_unit(exists && unit < H) {}
 };
 
-// The partial sums of kGates products: of each a pair of units and a pair of rows in 16 bytes. The
-// stride keeps both the writing and the reading free of bank conflicts.
-template <int kUnits, int kRows, int kGates>
+// Values in shared memory, two or four of them in a few loads.
+template <typename Value>
+struct Vector;
+template <>
+struct Vector<float> {
+  typedef float2 Two;
+  typedef float4 Four;
+};
+template <>
+struct Vector<double> {
+  typedef double2 Two;
+  struct Four {
+    double2 first, second;
+  };
+};
+__device__ __forceinline__ float2 two_of(float x, float y) { return make_float2(x, y); }
+__device__ __forceinline__ double2 two_of(double x, double y) { return make_double2(x, y); }
+__device__ __forceinline__ float4 four_of(float x, float y, float z, float w) {
+  return make_float4(x, y, z, w);
+}
+__device__ __forceinline__ Vector<double>::Four four_of(double x, double y, double z, double w) {
+  return {make_double2(x, y), make_double2(z, w)};
+}
+
+// The partial sums of kGates products: of each a pair of units and a pair of rows in a block. The
+// stride keeps both the writing and the reading of floats free of bank conflicts.
+template <typename Value, int kUnits, int kRows, int kGates>
 struct PartialSums {
+  typedef typename Vector<Value>::Two Two;
+  typedef typename Vector<Value>::Four Four;
   static const int kStride = kUnits / 2 + 2;
   static const int kOfWarp = kGates * kRows / 2 * kStride;
 
-  float4 blocks[2][kWarps * kOfWarp];
+  Four blocks[2][kWarps * kOfWarp];
 
   // Lane 4g + q has unit pair g and row pair q of a tile of 16 units and eight rows.
   __device__ __forceinline__ void put(int parity, int gate, int unit_tile, int row_tile,
-                                      float4 block) {
+                                      Four block) {
     const int lane = threadIdx.x & 31;
     blocks[parity][(threadIdx.x >> 5) * kOfWarp +
                    (gate * (kRows / 2) + row_tile * 4 + (lane & 3)) * kStride + unit_tile * 8 +
                    (lane >> 2)] = block;
   }
-  __device__ __forceinline__ float2 sum(int parity, int gate,
-                                        const Item<kUnits, kRows>& item) const {
-    const float4* const block =
+  __device__ __forceinline__ Two sum(int parity, int gate, const Item<kUnits, kRows>& item) const {
+    const Four* const block =
         blocks[parity] + (gate * (kRows / 2) + item.row_pair) * kStride + item.pair;
-    float2 even = make_float2(0, 0);
-    float2 odd = make_float2(0, 0);
+    Two even = {0, 0};
+    Two odd = {0, 0};
 #pragma unroll
     for (int warp = 0; warp < kWarps; warp += 2) {
-      const float2 a = reinterpret_cast<const float2*>(block + warp * kOfWarp)[item.row & 1];
-      const float2 b = reinterpret_cast<const float2*>(block + (warp + 1) * kOfWarp)[item.row & 1];
+      const Two a = reinterpret_cast<const Two*>(block + warp * kOfWarp)[item.row & 1];
+      const Two b = reinterpret_cast<const Two*>(block + (warp + 1) * kOfWarp)[item.row & 1];
       even.x += a.x;
       even.y += a.y;
       odd.x += b.x;
       odd.y += b.y;
     }
-    return make_float2(even.x + odd.x, even.y + odd.y);
+    return {even.x + odd.x, even.y + odd.y};
   }
 };
 
@@ -102,8 +127,8 @@ struct Pair {
   S first, second;
 };
 template <typename S>
-__device__ __forceinline__ float2 load_pair(const void* p) {
-  static_assert(sizeof(S) == 2, "a float pair has an overload");
+__device__ __forceinline__ typename Vector<ComputeType<S>>::Two load_pair(const void* p) {
+  static_assert(sizeof(S) == 2, "the others have specializations");
   const uint32_t word = *static_cast<const uint32_t*>(p);
   S first, second;
   first.bits = static_cast<uint16_t>(word);
@@ -114,6 +139,10 @@ template <>
 __device__ __forceinline__ float2 load_pair<float>(const void* p) {
   return *static_cast<const float2*>(p);
 }
+template <>
+__device__ __forceinline__ double2 load_pair<double>(const void* p) {
+  return *static_cast<const double2*>(p);
+}
 template <typename S>
 __device__ __forceinline__ void store_pair(float first, float second, S* p) {
   S pair[2];
@@ -123,6 +152,9 @@ __device__ __forceinline__ void store_pair(float first, float second, S* p) {
 }
 __device__ __forceinline__ void store_pair(float first, float second, float* p) {
   *reinterpret_cast<float2*>(p) = make_float2(first, second);
+}
+__device__ __forceinline__ void store_pair(double first, double second, double* p) {
+  *reinterpret_cast<double2*>(p) = make_double2(first, second);
 }
 
 // Counts through the steps and, in each, the turns.

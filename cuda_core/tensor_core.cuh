@@ -45,12 +45,13 @@ __device__ __forceinline__ float unpack_half(uint32_t bits) {
 
 // The sums of 16 units and 8 rows: main[0], main[1] of unit 2g, rows 2q and 2q + 1; main[2],
 // main[3] of unit 2g + 1; in lane 4g + q. The small ones of a split format are added in the end.
+template <typename Value>
 struct Sums {
-  float main[4];
-  float cross[4];
+  Value main[4];
+  Value cross[4];
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) main[i] = cross[i] = 0.0f;
+    for (int i = 0; i < 4; ++i) main[i] = cross[i] = 0;
   }
 };
 
@@ -63,17 +64,20 @@ struct UnitPair {
 template <typename Format>
 struct SixteenBits {
   static const int kRun = 8;
+  static const int kWordBytes = 4;
   static const int kWordsOfPair = 1;
 
   __device__ static __forceinline__ uint4 run(const float* v) {
     return make_uint4(Format::pair(v[0], v[1]), Format::pair(v[2], v[3]), Format::pair(v[4], v[5]),
                       Format::pair(v[6], v[7]));
   }
-  __device__ static __forceinline__ void multiply(Sums& sums, const UnitPair& a, uint4 b) {
+  __device__ static __forceinline__ void multiply(Sums<float>& sums, const UnitPair& a, uint4 b) {
     Format::mma(sums.main, a.even.x, a.odd.x, a.even.y, a.odd.y, b.x, b.y);
     Format::mma(sums.main, a.even.z, a.odd.z, a.even.w, a.odd.w, b.z, b.w);
   }
-  __device__ static __forceinline__ float total(const Sums& sums, int i) { return sums.main[i]; }
+  __device__ static __forceinline__ float total(const Sums<float>& sums, int i) {
+    return sums.main[i];
+  }
 };
 
 struct Bfloat16Format : SixteenBits<Bfloat16Format> {
@@ -116,6 +120,7 @@ struct SplitFormat {
   typedef CloseMath Math;
   static const bool kScaled = true;
   static const int kRun = 4;
+  static const int kWordBytes = 4;
   static const int kWordsOfPair = 2;
 
   __device__ static __forceinline__ uint2 split_pair(float low, float high) {
@@ -128,7 +133,7 @@ struct SplitFormat {
     const uint2 second = split_pair(v[2], v[3]);
     return make_uint4(first.x, first.y, second.x, second.y);
   }
-  __device__ static __forceinline__ void multiply(Sums& sums, const UnitPair& a, uint4 b) {
+  __device__ static __forceinline__ void multiply(Sums<float>& sums, const UnitPair& a, uint4 b) {
     float fresh[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     HalfFormat::mma(sums.cross, a.even.y, a.odd.y, a.even.w, a.odd.w, b.x, b.z);
     HalfFormat::mma(fresh, a.even.x, a.odd.x, a.even.z, a.odd.z, b.x, b.z);
@@ -136,7 +141,7 @@ struct SplitFormat {
 #pragma unroll
     for (int i = 0; i < 4; ++i) sums.main[i] += fresh[i];
   }
-  __device__ static __forceinline__ float total(const Sums& sums, int i) {
+  __device__ static __forceinline__ float total(const Sums<float>& sums, int i) {
     return sums.main[i] + sums.cross[i] * (1.0f / 2048);
   }
 };
@@ -153,12 +158,13 @@ __device__ __forceinline__ uint32_t rest_of_tf32(uint32_t bits, uint32_t rounded
 template <typename Format>
 struct Tf32Run {
   static const int kRun = 4;
+  static const int kWordBytes = 4;
 
   __device__ static __forceinline__ uint4 run(const float* v) {
     return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
                       __float_as_uint(v[3]));
   }
-  __device__ static __forceinline__ void multiply(Sums& sums, const UnitPair& a, uint4 b) {
+  __device__ static __forceinline__ void multiply(Sums<float>& sums, const UnitPair& a, uint4 b) {
     const uint32_t first[4] = {a.even.x, a.odd.x, a.even.y, a.odd.y};
     const uint32_t second[4] = {a.even.z, a.odd.z, a.even.w, a.odd.w};
     Format::step(sums, first, b.x, b.y);
@@ -172,20 +178,22 @@ struct Tf32Run {
 
 struct Tf32Format : Tf32Run<Tf32Format> {
   typedef FastMath Math;
-  __device__ static __forceinline__ void step(Sums& sums, const uint32_t* a, uint32_t b0,
+  __device__ static __forceinline__ void step(Sums<float>& sums, const uint32_t* a, uint32_t b0,
                                               uint32_t b1) {
     uint32_t rounded[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) rounded[i] = rounded_to_tf32(a[i]);
     mma(sums.main, rounded, rounded_to_tf32(b0), rounded_to_tf32(b1));
   }
-  __device__ static __forceinline__ float total(const Sums& sums, int i) { return sums.main[i]; }
+  __device__ static __forceinline__ float total(const Sums<float>& sums, int i) {
+    return sums.main[i];
+  }
 };
 
 // float by two TF32 values, three products.
 struct SplitTf32Format : Tf32Run<SplitTf32Format> {
   typedef CloseMath Math;
-  __device__ static __forceinline__ void step(Sums& sums, const uint32_t* a, uint32_t b0,
+  __device__ static __forceinline__ void step(Sums<float>& sums, const uint32_t* a, uint32_t b0,
                                               uint32_t b1) {
     uint32_t main[4], rest[4];
 #pragma unroll
@@ -202,8 +210,41 @@ struct SplitTf32Format : Tf32Run<SplitTf32Format> {
 #pragma unroll
     for (int i = 0; i < 4; ++i) sums.main[i] += fresh[i];
   }
-  __device__ static __forceinline__ float total(const Sums& sums, int i) {
+  __device__ static __forceinline__ float total(const Sums<float>& sums, int i) {
     return sums.main[i] + sums.cross[i];
+  }
+};
+
+// A run is two doubles, one step of K = 8.
+struct DoubleFormat {
+  typedef ExactMath Math;
+  static const bool kScaled = false;
+  static const int kRun = 2;
+  static const int kWordBytes = 8;
+  static const int kWordsOfPair = 2;
+
+  __device__ static __forceinline__ uint4 run(const double* v) {
+    return make_uint4(__double2loint(v[0]), __double2hiint(v[0]), __double2loint(v[1]),
+                      __double2hiint(v[1]));
+  }
+  __device__ static __forceinline__ void multiply(Sums<double>& sums, const UnitPair& a, uint4 b) {
+    mma(sums.main, first(a.even), first(a.odd), second(a.even), second(a.odd), first(b), second(b));
+  }
+  __device__ static __forceinline__ double total(const Sums<double>& sums, int i) {
+    return sums.main[i];
+  }
+
+ private:
+  __device__ static __forceinline__ double first(uint4 v) { return __hiloint2double(v.y, v.x); }
+  __device__ static __forceinline__ double second(uint4 v) { return __hiloint2double(v.w, v.z); }
+  __device__ static __forceinline__ void mma(double* c, double a0, double a1, double a2, double a3,
+                                             double b0, double b1) {
+#ifdef LLTM_TENSOR_CORES
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1));
+#endif
   }
 };
 

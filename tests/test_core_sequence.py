@@ -91,24 +91,25 @@ def test_forward_and_backward(dtype, sizes, reverse, packed):
 def test_plan():
     require_device("cuda:0")
     for dtype in CTYPES:
-        plan, half = Plan(), torch.finfo(dtype).bits == 16
+        plan, bits = Plan(), torch.finfo(dtype).bits
+        small = BLOCK if bits < 64 else GRID if spreads() else NONE
         for way in (0, 1):
             for sizes, path in (
-                ((9, 16, 128), NONE if dtype == torch.float64 else BLOCK),
-                ((9, 16, 1), NONE if dtype == torch.float64 else BLOCK),
-                ((0, 16, 128), NONE if dtype == torch.float64 else BLOCK),
+                ((9, 16, 128), small),
+                ((9, 16, 1), BLOCK if bits < 64 else NONE),
+                ((0, 16, 128), BLOCK if bits < 64 else NONE),
                 ((9, 16, 129), NONE),
                 ((9, 1 << 20, 16), NONE),
                 ((9, 1 << 16, 256), NONE),
                 ((9, 16, 4096), NONE),
             ):
                 assert core("sequence_plan", dtype)(way, 0, *sizes, plan) == 0
-                assert (plan.path, plan.blocks, plan.workspace) == (path, 0, 0), sizes
-            if spreads() and dtype != torch.float64:
+                assert plan.path == path, sizes
+                assert path == GRID or (plan.blocks, plan.workspace) == (0, 0), sizes
+            if spreads():
                 assert core("sequence_plan", dtype)(way, 0, 9, 16, 512, plan) == 0
                 assert plan.path == GRID
-                words = (1 if half else 2) if way == 0 else (3 if half else 6)
-                assert plan.workspace == 32 * 16 * 512 * 2 * words
+                assert plan.workspace == 32 * 16 * 512 * (bits // 8) * (3 if way else 1)
                 assert plan.blocks * (16 if plan.blocks == 64 else 32) * 8 == 16 * 512
         assert core("sequence_plan", dtype)(0, 0, -1, 16, 512, plan) == -1
         assert core("sequence_plan", dtype)(0, 0, 9, 16, 512, None) == -6

@@ -8,18 +8,22 @@ from sequence_helpers import ragged
 from test_core_sequence import GRID, HALF
 
 
-@pytest.fixture(params=[dtype for dtype in CTYPES if dtype != torch.float64], ids=str)
+@pytest.fixture(params=CTYPES, ids=str)
 def dtype(request):
     require_device("cuda:0")
     return request.param
 
 
 # (steps, batch_size, state_size): one group of rows a block and several, blocks of 16 units and of
-# 32, padded units and rows, more steps than the exchange has slots.
+# 32, padded units and rows, more steps than the exchange has slots. float64 has fewer.
 SPREAD = ((6, 3, 130), (4, 17, 256), (75, 64, 256), (5, 16, 512), (5, 70, 512), (4, 9, 770))
 SPREAD += ((4, 16, 1024), (5, 64, 1022), (4, 140, 1024), (75, 140, 512), (4, 16, 1536))
-SPREAD += ((4, 40, 1400), (4, 16, 2048), (5, 40, 2000))
+SPREAD += ((4, 40, 1400), (4, 16, 2048), (5, 40, 2000), (6, 9, 60), (5, 150, 128))
 PACKED = ((6, 3, 130), (75, 64, 256), (5, 70, 512), (9, 33, 1024))
+
+
+def compute_type(dtype):
+    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def spread(dtype, way, sizes, patience=0, tf32=0):
@@ -39,7 +43,7 @@ def draw_spread(dtype, sizes, reverse=0, batch_sizes=None):
     T, B, H = sizes
     weights = (torch.randn(3 * H, H + 2, dtype=torch.float64) / H**0.5).to(dtype)
     shape = (T, B) if batch_sizes is None else (sum(batch_sizes),)
-    gates, cell = from_host(dtype, *shape, 3 * H), from_host(torch.float32, B, H)
+    gates, cell = from_host(dtype, *shape, 3 * H), from_host(compute_type(dtype), B, H)
     first_rows = batch_sizes and torch.tensor([0, *batch_sizes]).cumsum(0).cuda()
     arguments = (T, B, H, weights.cuda(), H + 2, reverse, first_rows)
     return arguments, weights[:, :H].double(), gates, cell
@@ -78,7 +82,7 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     x, c = exact(gates).requires_grad_(), exact(cell).requires_grad_()
     output, h_n, c_n = loop(weights, x, c, reverse, dtype, batch_sizes)
 
-    tolerance = HALF.get(dtype, 1e-5)
+    tolerance = {**HALF, torch.float64: 1e-13}.get(dtype, 1e-5)
     new_cell, got = poisoned(dtype, *output.shape), poisoned(dtype, *output.shape)
     activations, carried = gates.clone(), cell.clone()
     forward = core("sequence_forward", dtype)
@@ -92,7 +96,7 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     torch.testing.assert_close(exact(carried), c_n.detach(), rtol=tolerance, atol=T * tolerance)
     again, last_c = poisoned(dtype, *output.shape), poisoned(dtype, B, H)
     c0 = cell.cpu().to(dtype).cuda()
-    carried = exact(c0).float().cuda()
+    carried = exact(c0).to(cell.dtype).cuda()
     tail = (carried, got, None, None, None, options)
     assert forward(*arguments, gates.clone(), None, None, *tail) == 0
     assert (
@@ -103,7 +107,7 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
 
     options, late = spread(dtype, 1, sizes)
     grad_output, d_h = from_host(dtype, *output.shape), from_host(dtype, B, H)
-    d_cell = from_host(torch.float32, B, H)
+    d_cell = from_host(cell.dtype, B, H)
     want = torch.autograd.grad(
         (output, h_n, c_n), (x, c), (exact(grad_output), exact(d_h), exact(d_cell))
     )
@@ -167,7 +171,7 @@ def test_a_spread_step_with_nan_stays_in_its_row(dtype):
     grad_output = from_host(dtype, *sizes)
     grad_output[4, 2, 20:22] = float("nan")
     d_gates = poisoned(dtype, 6, 9, 768)
-    d_cell = from_host(torch.float32, 9, 256)
+    d_cell = from_host(compute_type(dtype), 9, 256)
     tail = (grad_output, gates, new_cell, None, d_cell, None, d_gates, options)
     assert core("sequence_backward", dtype)(*arguments, *tail) == 0
     is_nan = exact(d_gates).isnan()
@@ -193,7 +197,7 @@ def test_a_block_that_waits_in_vain_says_so(dtype):
     assert exact(carried).isnan().any()
 
     options, failure = spread(dtype, 1, sizes, patience=1)
-    d_gates, d_cell = from_host(dtype, 40, 16, 3 * 512), from_host(torch.float32, 16, 512)
+    d_gates, d_cell = from_host(dtype, 40, 16, 3 * 512), from_host(cell.dtype, 16, 512)
     tail = (None, gates, new_cell, None, d_cell, None, d_gates, options)
     assert core("sequence_backward", dtype)(*arguments, *tail) == 0
     assert failure.item() == 1

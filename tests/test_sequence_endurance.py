@@ -1,0 +1,75 @@
+"""Sequences of every kind at random on two streams, for as long as one likes.
+
+LLTM_ENDURANCE_SECONDS=900 python -m pytest tests/test_sequence_endurance.py -s
+"""
+
+import gc
+import os
+import random
+import time
+
+import pytest
+import torch
+from conftest import TARGETS, require_device
+from helpers import all_equal
+from sequence_helpers import check_sequence, draw_masks, draw_sequence, evaluate, pack, ragged
+
+from lltm_decoupled import lltm_sequence
+
+SECONDS = float(os.environ.get("LLTM_ENDURANCE_SECONDS", "2"))
+WARM_UP = 100  # rounds, after which memory must not grow
+# steps, batch_size, input_features, state_size: one block, the grid and step by step
+SIZES = (
+    (50, 16, 32, 64),
+    (20, 150, 8, 128),
+    (60, 16, 16, 200),
+    (40, 33, 16, 256),
+    (40, 16, 8, 512),
+)
+SIZES += ((9, 7, 3, 101), (12, 64, 16, 768), (8, 64, 16, 1024), (6, 300, 8, 512))
+KINDS = ("plain", "packed", "reverse", "recompute", "zoneout")
+
+
+def draw_job(target, sizes, kind):
+    """A function without arguments that computes a sequence and all its gradients."""
+    inputs = draw_sequence(target, *sizes)
+    options = {kind: True} if kind in ("reverse", "recompute") else {}
+    if kind == "packed":
+        options = {"batch_sizes": ragged(*sizes[:2])}
+        inputs = pack(inputs, options["batch_sizes"])
+    elif kind == "zoneout":
+        options = draw_masks(inputs)
+    check_sequence(target, inputs, **options)
+    return lambda: evaluate(lltm_sequence, inputs, **options).values()
+
+
+@pytest.mark.parametrize("device", sorted({target.device for target in TARGETS} - {"cpu"}))
+def test_mixed_sequences_on_two_streams(device):
+    require_device(device)
+    dice = random.Random(8)
+    targets = [target for target in TARGETS if target.device == device]
+    some = [(t, sizes, dice.choice(KINDS)) for t in targets for sizes in SIZES]
+    with torch.cuda.device(device):
+        jobs = [draw_job(*one) for one in some]
+        expected = [[t.clone() for t in job()] for job in jobs]
+        streams = [torch.cuda.Stream() for _ in range(2)]
+        torch.cuda.synchronize()
+        rounds, until = 0, time.monotonic() + SECONDS
+        while rounds <= WARM_UP or time.monotonic() < until:
+            picked = [dice.randrange(len(jobs)) for _ in streams]
+            results = []
+            for stream, index in zip(streams, picked):
+                with torch.cuda.stream(stream):
+                    results.append(jobs[index]())
+            torch.cuda.synchronize()
+            for index, result in zip(picked, results):
+                assert all_equal(result, expected[index]), f"round {rounds}: {some[index]}"
+            results = result = None
+            rounds += 1
+            if rounds == WARM_UP:
+                gc.collect()
+                allocated, reserved = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+        gc.collect()
+        assert torch.cuda.memory_allocated() <= allocated
+        assert torch.cuda.memory_reserved() <= 2 * reserved  # what was freed may lie in pieces
+    print(f"{device}: {rounds} rounds of two, {len(jobs)} kinds of sequences")
