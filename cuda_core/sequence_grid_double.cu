@@ -20,12 +20,14 @@ GridKernel backward(int most_turns = 8) {
 // has one going forward and three going backward.
 GridTable forward_table(bool) {
   return {{forward<16, 8, 1, 1, 1>(), forward<16, 8, 2, 2, 2>(), forward<16, 8, 4, 4, 4>(),
-           forward<16, 8, 8, 4, 8>(), forward<16, 8, 12, 6, 4>()}};
+           forward<16, 16, 4, 4, 8>(), forward<16, 8, 8, 4, 8>(2), forward<16, 16, 8, 5, 6>(2),
+           forward<16, 8, 12, 6, 4>(2)}};
 }
 
 GridTable backward_table(bool) {
   return {{backward<16, 8, 3, 3, 3>(), backward<16, 8, 6, 6, 6>(), backward<16, 8, 12, 12, 12>(),
-           backward<16, 8, 24, 14, 12>(), backward<16, 8, 36, 14, 6>()}};
+           backward<16, 16, 12, 12, 12>(), backward<16, 8, 24, 14, 12>(2),
+           backward<16, 16, 24, 14, 12>(2), backward<16, 8, 36, 14, 6>(2)}};
 }
 
 }  // namespace
