@@ -13,6 +13,7 @@ from repository import copy_sources, run, tool
 from test_build_probe import make_toolkit, script
 
 import lltm_decoupled
+from build_support import sources
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="compilers are shell scripts here")
 
@@ -117,7 +118,9 @@ def test_objects_serve_their_own_build_only(checkout, machine, tmp_path):
         builds.append(compiled())
     without, with_cuda, *later = builds
     (objects, linked), (cuda_objects, cuda_linked) = without, with_cuda
-    assert len(objects) == 8 and len(cuda_objects) == 17 and not set(objects) & set(cuda_objects)
+    assert len(objects) == len(sources.APART) + 1
+    assert len(cuda_objects) == len(objects) + len(sources.CUDA_SOURCES)
+    assert not set(objects) & set(cuda_objects)
     assert linked == sorted(objects) and cuda_linked == sorted(cuda_objects)
     assert later == [([], linked), ([], cuda_linked)]
 

@@ -15,6 +15,7 @@ from repository import copy_sources, run, tool
 from test_build_probe import script
 
 import lltm_decoupled
+from build_support import sources
 from lltm_decoupled import jit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="compilers are shell scripts here")
@@ -223,7 +224,7 @@ def test_with_cuda(cuda_machine, monkeypatch, archs):
     ((options, seen),) = calls
     assert seen == (archs or "7.5;8.0;9.0;10.0;12.0+PTX")
     assert options["with_cuda"] and options["build_directory"] == str(folder)
-    assert len([s for s in options["sources"] if s.endswith(".cu")]) == 9
+    assert len([s for s in options["sources"] if s.endswith(".cu")]) == len(sources.CUDA_SOURCES)
     assert "-DLLTM_WITH_CUDA" in options["extra_cflags"]
     assert options["extra_include_paths"] == ["/x/include"]
     assert cpp_extension.CUDA_HOME == "/opt/cuda"
