@@ -4,51 +4,42 @@
 namespace lltm {
 namespace {
 
-template <typename Format, int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
-GridKernel forward(int most_turns = 8) {
-  return forward_kernel_of<Format, float, kUnits, kRows, kChunks, kInRegisters, kDepth>(most_turns);
-}
+// A chunk is 16 units, of 256 each warp has two going forward and six going backward; of a format
+// of 16 bits, 32 units.
+typedef GridKernels<ShortFloatFormat, float> Short;
+typedef GridKernels<SplitFormat, float> Split;
+typedef GridKernels<Tf32Format, float> Tf32;
+typedef GridKernels<SplitTf32Format, float> SplitTf32;
 
-template <typename Format, int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
-GridKernel backward(int most_turns = 8) {
-  return backward_kernel_of<Format, float, kUnits, kRows, kChunks, kInRegisters, kDepth>(
-      most_turns);
-}
-
-// Units, rows, chunks, those in registers, pieces under way. A chunk is 16 units, of 256 each warp
-// has two going forward and six going backward; of a format of 16 bits, 32 units.
 GridTable forward_table(bool tf32) {
   if (tf32) {
-    return {
-        {forward<ShortFloatFormat, 16, 8, 1, 1, 1>(), forward<ShortFloatFormat, 16, 16, 1, 1, 2>(),
-         forward<ShortFloatFormat, 16, 8, 2, 2, 2>(), forward<ShortFloatFormat, 32, 8, 2, 2, 2>(),
-         forward<ShortFloatFormat, 32, 16, 2, 2, 4>(), forward<ShortFloatFormat, 16, 8, 3, 3, 3>(),
-         forward<ShortFloatFormat, 32, 8, 3, 2, 3>(), forward<ShortFloatFormat, 16, 8, 4, 4, 4>(),
-         forward<ShortFloatFormat, 32, 8, 4, 2, 4>(), forward<ShortFloatFormat, 16, 16, 6, 3, 6>(),
-         forward<ShortFloatFormat, 16, 32, 6, 3, 6>(),
-         forward<ShortFloatFormat, 16, 16, 8, 4, 6>()}};
+    return {{Short::forward<16, 8, 1, 1, 1>(), Short::forward<16, 16, 1, 1, 2>(),
+             Short::forward<16, 8, 2, 2, 2>(), Short::forward<32, 8, 2, 2, 2>(),
+             Short::forward<32, 16, 2, 2, 4>(), Short::forward<16, 8, 3, 3, 3>(),
+             Short::forward<32, 8, 3, 2, 3>(), Short::forward<16, 8, 4, 4, 4>(),
+             Short::forward<32, 8, 4, 2, 4>(), Short::forward<16, 16, 6, 3, 6>(),
+             Short::forward<16, 32, 6, 3, 6>(), Short::forward<16, 16, 8, 4, 6>()}};
   }
-  return {{forward<SplitFormat, 16, 8, 2, 2, 2>(), forward<SplitFormat, 16, 16, 2, 2, 4>(),
-           forward<SplitFormat, 16, 8, 4, 4, 4>(), forward<SplitFormat, 16, 16, 4, 3, 8>(),
-           forward<SplitFormat, 16, 8, 6, 3, 6>(), forward<SplitFormat, 16, 16, 6, 2, 8>(),
-           forward<SplitFormat, 16, 8, 8, 2, 8>(), forward<SplitFormat, 16, 16, 8, 2, 8>(),
-           forward<SplitFormat, 16, 8, 12, 6, 6>()}};
+  return {{Split::forward<16, 8, 2, 2, 2>(), Split::forward<16, 16, 2, 2, 4>(),
+           Split::forward<16, 8, 4, 4, 4>(), Split::forward<16, 16, 4, 3, 8>(),
+           Split::forward<16, 8, 6, 3, 6>(), Split::forward<16, 16, 6, 2, 8>(),
+           Split::forward<16, 8, 8, 2, 8>(), Split::forward<16, 16, 8, 2, 8>(),
+           Split::forward<16, 8, 12, 6, 6>()}};
 }
 
 GridTable backward_table(bool tf32) {
   if (tf32) {
-    return {{backward<Tf32Format, 16, 8, 6, 6, 6>(), backward<Tf32Format, 16, 16, 6, 6, 12>(),
-             backward<Tf32Format, 16, 8, 12, 12, 12>(), backward<Tf32Format, 32, 8, 12, 5, 12>(),
-             backward<Tf32Format, 16, 8, 18, 10, 12>(), backward<Tf32Format, 16, 32, 18, 8, 12>(),
-             backward<Tf32Format, 16, 8, 24, 10, 12>(), backward<Tf32Format, 16, 32, 24, 8, 12>(2),
-             backward<Tf32Format, 16, 8, 36, 14, 10>(4)}};
+    return {{Tf32::backward<16, 8, 6, 6, 6>(), Tf32::backward<16, 16, 6, 6, 12>(),
+             Tf32::backward<16, 8, 12, 12, 12>(), Tf32::backward<32, 8, 12, 5, 12>(),
+             Tf32::backward<16, 8, 18, 10, 12>(), Tf32::backward<16, 32, 18, 8, 12>(),
+             Tf32::backward<16, 8, 24, 10, 12>(), Tf32::backward<16, 32, 24, 8, 12>(2),
+             Tf32::backward<16, 8, 36, 14, 10>(4)}};
   }
-  return {
-      {backward<SplitTf32Format, 16, 8, 6, 6, 6>(), backward<SplitTf32Format, 16, 16, 6, 6, 6>(),
-       backward<SplitTf32Format, 16, 8, 12, 8, 12>(), backward<SplitTf32Format, 32, 8, 12, 3, 8>(),
-       backward<SplitTf32Format, 16, 8, 18, 7, 10>(), backward<SplitTf32Format, 16, 32, 18, 3, 6>(),
-       backward<SplitTf32Format, 16, 8, 24, 7, 10>(), backward<SplitTf32Format, 16, 32, 24, 6, 4>(),
-       backward<SplitTf32Format, 16, 8, 36, 12, 6>()}};
+  return {{SplitTf32::backward<16, 8, 6, 6, 6>(), SplitTf32::backward<16, 16, 6, 6, 6>(),
+           SplitTf32::backward<16, 8, 12, 8, 12>(), SplitTf32::backward<32, 8, 12, 3, 8>(),
+           SplitTf32::backward<16, 8, 18, 7, 10>(), SplitTf32::backward<16, 32, 18, 3, 6>(),
+           SplitTf32::backward<16, 8, 24, 7, 10>(), SplitTf32::backward<16, 32, 24, 6, 4>(),
+           SplitTf32::backward<16, 8, 36, 12, 6>()}};
 }
 
 }  // namespace

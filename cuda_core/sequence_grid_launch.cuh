@@ -33,20 +33,23 @@ GridKernel grid_kernel(const void* kernel, int most_turns) {
           Shape::kRows, Shape::kBytes,        most_turns};
 }
 
-template <typename Format, typename S, int kUnits, int kRows, int kChunks, int kInRegisters,
-          int kDepth>
-GridKernel forward_kernel_of(int most_turns = 8) {
-  typedef ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>), most_turns);
-}
-
-template <typename Format, typename S, int kUnits, int kRows, int kChunks, int kInRegisters,
-          int kDepth>
-GridKernel backward_kernel_of(int most_turns = 8) {
-  typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
-  return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
-                            most_turns);
-}
+// The kernels of a number format and a type, by units, rows, chunks, those in registers, and pieces
+// under way.
+template <typename Format, typename S>
+struct GridKernels {
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
+  static GridKernel forward(int most_turns = 8) {
+    typedef ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
+    return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>),
+                              most_turns);
+  }
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
+  static GridKernel backward(int most_turns = 8) {
+    typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
+    return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
+                              most_turns);
+  }
+};
 
 // For one type, pass and accuracy, by padding; its end has no kernel. Made anew where it is needed:
 // nvcc would export a static table of a template.

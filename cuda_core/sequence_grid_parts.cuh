@@ -7,7 +7,7 @@
 #include "lltm_sequence.h"
 #include "sequence_block.cuh"
 #include "sequence_exchange.cuh"
-#include "tensor_core.cuh"
+#include "tensor_core_double.cuh"
 
 namespace lltm {
 namespace {

@@ -1,4 +1,5 @@
-// The number formats in which tensor cores multiply, and how values become their operands.
+// The number formats in which tensor cores multiply, and how values become their operands; doubles
+// are in tensor_core_double.cuh.
 //
 // A product is A (16 units, K) times B (K, 8 rows), K in runs: a lane holds kRun neighbouring
 // values of K of one unit or row in 16 bytes. Both operands have their K in the same order, so the
@@ -212,39 +213,6 @@ struct SplitTf32Format : Tf32Run<SplitTf32Format> {
   }
   __device__ static __forceinline__ float total(const Sums<float>& sums, int i) {
     return sums.main[i] + sums.cross[i];
-  }
-};
-
-// A run is two doubles, one step of K = 8.
-struct DoubleFormat {
-  typedef ExactMath Math;
-  static const bool kScaled = false;
-  static const int kRun = 2;
-  static const int kWordBytes = 8;
-  static const int kWordsOfPair = 2;
-
-  __device__ static __forceinline__ uint4 run(const double* v) {
-    return make_uint4(__double2loint(v[0]), __double2hiint(v[0]), __double2loint(v[1]),
-                      __double2hiint(v[1]));
-  }
-  __device__ static __forceinline__ void multiply(Sums<double>& sums, const UnitPair& a, uint4 b) {
-    mma(sums.main, first(a.even), first(a.odd), second(a.even), second(a.odd), first(b), second(b));
-  }
-  __device__ static __forceinline__ double total(const Sums<double>& sums, int i) {
-    return sums.main[i];
-  }
-
- private:
-  __device__ static __forceinline__ double first(uint4 v) { return __hiloint2double(v.y, v.x); }
-  __device__ static __forceinline__ double second(uint4 v) { return __hiloint2double(v.w, v.z); }
-  __device__ static __forceinline__ void mma(double* c, double a0, double a1, double a2, double a3,
-                                             double b0, double b1) {
-#ifdef LLTM_TENSOR_CORES
-    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-        "{%0,%1,%2,%3};"
-        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-        : "d"(a0), "d"(a1), "d"(a2), "d"(a3), "d"(b0), "d"(b1));
-#endif
   }
 };
 
