@@ -43,7 +43,7 @@ def compile_all(toolkit, folder):
         output = succeed(
             *(program("clang++-14", "clang++"), "-x", "cuda", f"--cuda-path={root}"),
             *(f"--cuda-gpu-arch={arch}" for arch in ARCHS),
-            *("-std=c++14", "-O2", "-fPIC", "-Wall", "-Werror", "-Wno-unknown-cuda-version"),
+            *("-std=c++14", "-O1", "-fPIC", "-Wall", "-Werror", "-Wno-unknown-cuda-version"),
             *(*TORCH_NVCC_DEFINES, "-I", STANDINS / "clang"),
             *("-c", ROOT / source, "-o", compiled),
             env=env,
