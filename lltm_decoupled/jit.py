@@ -66,7 +66,7 @@ def load(
 
 def _build(build_directory, verbose, with_cuda):
     root = _find_sources()
-    facts, plan, probe, sources = _build_support(root)
+    facts, plan, probe, sources, load_folder = _build_support(root)
     with _environment_of_its_own():
         if with_cuda is not None:
             os.environ["LLTM_WITH_CUDA"] = str(int(with_cuda))
@@ -86,11 +86,9 @@ def _build(build_directory, verbose, with_cuda):
         if todo.with_cuda:
             cpp_extension.CUDA_HOME = todo.environment["CUDA_HOME"]  # read when it was imported
         name = "".join(c if c.isalnum() else "_" for c in f"{plan.NAME}_{todo.flavour}")
-        if build_directory is None:
-            kept = os.environ.get("TORCH_EXTENSIONS_DIR") or cpp_extension.get_default_build_root()
-            build_directory = os.path.join(kept, f"{sys.implementation.cache_tag}_{name}")
-        build_directory = str(build_directory)
-        os.makedirs(build_directory, exist_ok=True)
+        build_directory = load_folder.make(
+            cpp_extension, name, build_directory and str(build_directory)
+        )
         own = [f"-I{root / folder}" for folder in plan.INCLUDE_DIRS]
         compiled = [*todo.sources[:1], sources.write_together(build_directory), *todo.sources[1:]]
         return cpp_extension.load(
@@ -125,9 +123,8 @@ def _build_support(root):
         )
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
-    return (
-        importlib.import_module(f"{name}.{part}") for part in ("facts", "plan", "probe", "sources")
-    )
+    parts = ("facts", "plan", "probe", "sources", "load_folder")
+    return (importlib.import_module(f"{name}.{part}") for part in parts)
 
 
 @contextlib.contextmanager

@@ -1,12 +1,15 @@
 """`bench --stages`: the ladder is built, right and timed on a CPU; a GPU's steps need a GPU."""
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 from repository import tool
 from test_cli import fails
+from torch.utils import cpp_extension
 
+from build_support import load_folder
 from lltm_decoupled import cli, reference
 from lltm_decoupled.bench import stages
 
@@ -103,3 +106,14 @@ def test_gradients_come_in_the_order_of_the_arguments():
     outputs = stages.as_cell(Module)(*drawn)
     gradients = torch.autograd.grad(sum(output.sum() for output in outputs), drawn)
     assert [gradient.unique().item() for gradient in gradients] == [0, 1, 2, 3, 4]
+
+
+def test_a_lock_is_told_of(tmp_path, monkeypatch, capsys):
+    """torch waits for it without a word, for ever where the build that took it was killed."""
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+    folder = load_folder.make(cpp_extension, "some")
+    assert Path(folder).parent == tmp_path and not capsys.readouterr().err
+    lock = Path(folder, "lock")
+    lock.touch()
+    assert load_folder.make(cpp_extension, "some") == folder
+    assert f"waiting for {lock}: another process builds there" in capsys.readouterr().err

@@ -195,7 +195,7 @@ def cuda_machine(monkeypatch, checkout, tmp_path):
     monkeypatch.setattr(jit, "_PLACES", (checkout,))
     for name in [name for name in sys.modules if "._build_support" in name]:
         monkeypatch.delitem(sys.modules, name)
-    facts, _, probe, _ = jit._build_support(checkout)
+    facts, _, probe, *_ = jit._build_support(checkout)
     calls = []
 
     class CppExtension:

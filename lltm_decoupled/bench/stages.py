@@ -100,7 +100,7 @@ def build(name):
     """The compiled module of a stage."""
     if ROOT not in sys.path:
         sys.path.append(ROOT)
-    from build_support import plan, probe
+    from build_support import load_folder, plan, probe
 
     sources = STAGES[name].sources
     # finds ninja in an environment that is not activated, and the toolkit that nvcc belongs to
@@ -109,14 +109,16 @@ def build(name):
         raise RuntimeError(todo.decision)
     os.environ.update(todo.environment)
     cpp_extension = probe.import_cpp_extension()
+    module_name = "lltm_stage_" + sources[-1].split(".")[0]
     print(f"building {', '.join(sources)}", end=" ... ", flush=True)
     start = time.time()
     try:
         module = cpp_extension.load(
-            "lltm_stage_" + sources[-1].split(".")[0],
+            module_name,
             [os.path.join(FOLDER, source) for source in sources],
             extra_cflags=["/O2" if sys.platform == "win32" else "-O3"],
             extra_include_paths=[path for path in todo.include_dirs if os.path.isabs(path)],
+            build_directory=load_folder.make(cpp_extension, f"{module_name}_{todo.flavour}"),
         )
     except Exception as error:  # of a compiler, in as many lines as it needs
         print(f"failed\n{error}")
