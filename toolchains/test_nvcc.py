@@ -13,8 +13,7 @@ from build_support.probe import find_toolkit
 # this nvcc. One up to PTX for Hopper, whose own instructions are most of the compile time.
 STANDARDS = {"c++14": True, "c++17": False, "c++20": False}
 HOPPER = "-gencode=arch=compute_90,code=compute_90"
-# They have float16's templates, and are compiled for Hopper in C++14 by test_nvrtc.py.
-OTHERS = ("cuda_core/sequence_grid_bfloat16.cu", "cuda_core/sequence_grid_float.cu")
+TWIN = "cuda_core/sequence_grid_bfloat16.cu"  # of float16's: the same templates
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ def nvcc():
 @pytest.mark.parametrize("standard", list(STANDARDS))
 def test_standard(nvcc, standard, source, tmp_path):
     oldest = default_archs(nvcc.version).split(";")[0].replace(".", "")
-    hopper = [HOPPER] if STANDARDS[standard] and source not in OTHERS else []
+    hopper = [HOPPER] if STANDARDS[standard] and source != TWIN else []
     compiled = tmp_path / "compiled.o"
     output = succeed(
         *(nvcc.nvcc, f"-std={standard}", "--expt-relaxed-constexpr", "-Werror", "all-warnings"),
