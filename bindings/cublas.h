@@ -2,6 +2,7 @@
 // at::addmm.
 #pragma once
 
+#include <algorithm>
 #include <climits>
 
 #include "dispatch.h"
@@ -55,32 +56,52 @@ inline cublasStatus_t gemm(cublasHandle_t handle, const GemmSizes& s, const at::
   return half_gemm(handle, s, CUDA_R_16BF, a, b, beta, c);
 }
 
-// out = a @ b (or b^T), or is added to; on the current stream of the current GPU. Matrices have
-// rows of stride(0). Returns false, and does nothing, where cuBLAS cannot be asked.
-template <typename C>
-bool multiply_by_cublas(const C&, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
-                        bool b_transposed, bool add) {
-  typedef typename C::Scalar Scalar;
-  if (!out.is_cuda() || out.size(0) > INT_MAX || b.stride(0) > INT_MAX || out.stride(0) > INT_MAX ||
-      a.stride(0) > INT_MAX || a.size(1) == 0) {
-    return false;
+// Rows of a tensor, one after another.
+template <typename Scalar>
+struct Matrix {
+  Matrix(const at::Tensor& tensor, int64_t first, int64_t rows)
+      : data(tensor.data_ptr<Scalar>() + first * tensor.stride(0)),
+        rows(rows),
+        columns(tensor.size(1)),
+        // The stride of a single row may be any number.
+        stride(rows > 1 ? tensor.stride(0) : (std::max)(columns, int64_t(1))) {}
+  bool fits() const { return rows <= INT_MAX && columns <= INT_MAX && stride <= INT_MAX; }
+
+  Scalar* data;
+  int64_t rows, columns, stride;
+};
+
+// On the current stream of the current GPU. To ask for the handle takes as long as a product, so
+// one object serves a few steps; in between ATen may use the handle, but on the same stream.
+class Cublas {
+ public:
+  explicit Cublas(bool is_cuda)
+      : handle_(is_cuda ? at::cuda::getCurrentCUDABlasHandle() : nullptr) {}
+
+  // out = a @ b (or b^T), or is added to. Returns false, and does nothing, where cuBLAS cannot be
+  // asked.
+  template <typename Scalar>
+  bool multiply(const Matrix<Scalar>& out, const Matrix<Scalar>& a, const Matrix<Scalar>& b,
+                bool b_transposed, bool add) const {
+    if (!handle_ || !out.fits() || !a.fits() || !b.fits() || a.columns == 0) return false;
+    if (out.rows == 0 || out.columns == 0) return true;
+    // cuBLAS counts columns first: out^T = b^T @ a^T.
+    const GemmSizes sizes = {b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                             static_cast<int>(out.columns),
+                             static_cast<int>(out.rows),
+                             static_cast<int>(a.columns),
+                             static_cast<int>(b.stride),
+                             static_cast<int>(a.stride),
+                             static_cast<int>(out.stride)};
+    const cublasStatus_t status = gemm(handle_, sizes, b.data, a.data, add ? 1.0f : 0.0f, out.data);
+    TORCH_CHECK(status == CUBLAS_STATUS_SUCCESS, "lltm_decoupled: cuBLAS error ",
+                static_cast<int>(status));
+    return true;
   }
-  if (out.numel() == 0) return true;
-  // cuBLAS counts columns first: out^T = b^T @ a^T.
-  const GemmSizes sizes = {b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                           static_cast<int>(out.size(1)),
-                           static_cast<int>(out.size(0)),
-                           static_cast<int>(a.size(1)),
-                           static_cast<int>(b.stride(0)),
-                           static_cast<int>(a.stride(0)),
-                           static_cast<int>(out.stride(0))};
-  const cublasStatus_t status =
-      gemm(at::cuda::getCurrentCUDABlasHandle(), sizes, b.data_ptr<Scalar>(), a.data_ptr<Scalar>(),
-           add ? 1.0f : 0.0f, out.data_ptr<Scalar>());
-  TORCH_CHECK(status == CUBLAS_STATUS_SUCCESS, "lltm_decoupled: cuBLAS error ",
-              static_cast<int>(status));
-  return true;
-}
+
+ private:
+  cublasHandle_t handle_;
+};
 
 // Whether it may make products of float at the accuracy of TF32: what ATen told it.
 inline bool cublas_allows_tf32() {
@@ -93,11 +114,20 @@ inline bool cublas_allows_tf32() {
 
 inline bool cublas_allows_tf32() { return false; }
 
-template <typename C>
-bool multiply_by_cublas(const C&, const at::Tensor&, const at::Tensor&, const at::Tensor&, bool,
-                        bool) {
-  return false;
-}
+template <typename Scalar>
+struct Matrix {
+  Matrix(const at::Tensor&, int64_t, int64_t) {}
+};
+
+class Cublas {
+ public:
+  explicit Cublas(bool) {}
+  template <typename Scalar>
+  bool multiply(const Matrix<Scalar>&, const Matrix<Scalar>&, const Matrix<Scalar>&, bool,
+                bool) const {
+    return false;
+  }
+};
 
 #endif
 

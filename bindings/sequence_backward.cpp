@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dispatch.h"
+#include "recurrent_product.h"
 #include "rows.h"
 #include "sequence_chunk.h"
 
@@ -120,9 +121,9 @@ class Recurrence {
                                C::pointer(d_gates, 0), exchange.options(), stream),
         "sequence_backward");
     if (spread && (chunk.begin > 0 || wants_d_h0)) {
+      const RecurrentProduct<typename C::Scalar> recurrent(products);
       schedule.for_first_rows(chunk.begin, chunk.end, [&](int64_t line, int64_t row, int64_t rows) {
-        products.d_old_h(d_h.narrow(0, row, rows), d_gates.narrow(0, line - chunk.all.first, rows),
-                         /*add=*/false);
+        recurrent.d_old_h(d_h, row, d_gates, line - chunk.all.first, rows, /*add=*/false);
       });
     }
   }
@@ -131,6 +132,7 @@ class Recurrence {
   void run_steps(const C& core, CUstream_st* stream, const Chunk& chunk,
                  const at::Tensor& d_gates) {
     const bool fused = products.path() == Path::kFusedSteps;
+    const RecurrentProduct<typename C::Scalar> recurrent(products);
     for (int64_t i = chunk.end - 1; i >= chunk.begin; --i) {
       const Step step = schedule[i];
       const int64_t place = step.first - chunk.all.first;
@@ -160,8 +162,7 @@ class Recurrence {
       }
       // The fused step before this one multiplies by itself, and nobody may want d_h0.
       if ((i > 0 || wants_d_h0) && (!fused || i == chunk.begin)) {
-        products.d_old_h(d_h.narrow(0, 0, step.rows), d_gates.narrow(0, place, step.rows),
-                         keep_h.defined());
+        recurrent.d_old_h(d_h, 0, d_gates, place, step.rows, keep_h.defined());
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include "dispatch.h"
+#include "recurrent_product.h"
 #include "rows.h"
 
 namespace lltm_bindings {
@@ -29,14 +30,15 @@ void recompute_chunk(Chunk& chunk, const SequenceArguments& a, const Schedule& s
   chunk.activations = at::empty({chunk.all.rows, 3 * H}, a.input.options());
   chunk.cells = at::empty({chunk.all.rows, H}, a.input.options());
   products.input_gates(chunk.activations, input);
-  old_states.for_each(chunk, [&](int64_t first, int64_t rows, const at::Tensor& old_h) {
-    products.add_old_h(chunk.activations.narrow(0, first, rows), old_h);
-  });
   const at::Tensor cell = first_cell.clone();
   const at::Tensor keep_cell = dense_rows(a.zoneout_c);
   const at::Tensor unused_h = at::empty({cell.size(0), H}, a.input.options());
   with_core(a.input, [&](auto core, CUstream_st* stream) {
     typedef decltype(core) C;
+    const RecurrentProduct<typename C::Scalar> recurrent(products);
+    old_states.for_each(chunk, [&](int64_t first, int64_t rows, const at::Tensor& old_h) {
+      recurrent.add_old_h(chunk.activations, first, old_h, 0, rows);
+    });
     for (int64_t i = chunk.begin; i < chunk.end; ++i) {
       const Step step = schedule[i];
       const int64_t place = step.first - chunk.all.first;

@@ -1,15 +1,12 @@
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 
 #include <algorithm>
 
 #include "dispatch.h"
-#include "fused_cell.h"
+#include "recurrent_product.h"
 #include "rows.h"
 #include "schedule.h"
 #include "sequence.h"
-#include "sequence_products.h"
 
 namespace lltm_bindings {
 namespace {
@@ -79,13 +76,13 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
       at::Tensor chunk_gates = gates.narrow(0, 0, all.rows);
       if (keeps_chunks) outputs.cells.select(0, begin / chunk).copy_(cell);
       products.input_gates(chunk_gates, input.narrow(0, all.first, all.rows));
+      const RecurrentProduct<typename C::Scalar> recurrent(products);
       if (at_once) {
         const at::Tensor& old_h = begin == 0 ? h0 : state_h;
         const bool spread = exchange.options() != nullptr;
         if (spread) {
           schedule.for_first_rows(begin, end, [&](int64_t line, int64_t row, int64_t rows) {
-            products.add_old_h(chunk_gates.narrow(0, line - all.first, rows),
-                               old_h.narrow(0, row, rows));
+            recurrent.add_old_h(chunk_gates, line - all.first, old_h, row, rows);
           });
         }
         check_status(core.sequence_forward(end - begin, B, H, C::pointer(products.weights_h(), 0),
@@ -117,8 +114,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
               "step_fused_forward");
           continue;
         }
-        products.add_old_h(chunk_gates.narrow(0, place, step.rows),
-                           old_h.narrow(0, old_row, step.rows));
+        recurrent.add_old_h(chunk_gates, place, old_h, old_row, step.rows);
         for_rows(a.input, step.rows, H, [&](int64_t row, int64_t rows) {
           check_status(
               core.step_forward(

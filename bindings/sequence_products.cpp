@@ -3,7 +3,6 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/mm.h>
 
-#include "cublas.h"
 #include "dispatch.h"
 #include "fused_cell.h"
 #include "layout.h"
@@ -44,33 +43,6 @@ void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& in
   } else {
     at::mm_out(out, input, weights_x_.t());
   }
-}
-
-void SequenceProducts::add_old_h(const at::Tensor& gates, const at::Tensor& old_h) const {
-  if (by_cublas(gates, old_h, /*weights_transposed=*/true, /*add=*/true)) return;
-  at::Tensor out = gates;
-  at::addmm_out(out, gates, old_h, weights_h_t_);
-}
-
-void SequenceProducts::d_old_h(const at::Tensor& d_old_h, const at::Tensor& d_gates,
-                               bool add) const {
-  if (by_cublas(d_old_h, d_gates, /*weights_transposed=*/false, add)) return;
-  at::Tensor out = d_old_h;
-  if (add) {
-    at::addmm_out(out, d_old_h, d_gates, weights_h_);
-  } else {
-    at::mm_out(out, d_gates, weights_h_);
-  }
-}
-
-bool SequenceProducts::by_cublas(const at::Tensor& out, const at::Tensor& rows,
-                                 bool weights_transposed, bool add) const {
-  if (!out.is_cuda()) return false;
-  bool done = false;
-  with_core(out, [&](auto core, CUstream_st*) {
-    done = multiply_by_cublas(core, out, rows, weights_h_, weights_transposed, add);
-  });
-  return done;
 }
 
 void SequenceProducts::d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const {

@@ -26,22 +26,17 @@ class SequenceProducts {
   const OneLaunch& launch() const { return launch_; }
   // (3 * state_size, state_size), rows of stride(0)
   const at::Tensor& weights_h() const { return weights_h_; }
+  // (state_size, 3 * state_size), as at::mm reads it fastest on this device
+  const at::Tensor& weights_h_t() const { return weights_h_t_; }
   // (state_size, 3 * state_size) dense
   at::Tensor weights_h_transposed() const;
 
   // gates = input @ weights_x^T + bias, rows of many steps at once.
   void input_gates(const at::Tensor& gates, const at::Tensor& input) const;
-  // gates += old_h @ weights_h^T
-  void add_old_h(const at::Tensor& gates, const at::Tensor& old_h) const;
-  // d_old_h = d_gates @ weights_h, or is added to.
-  void d_old_h(const at::Tensor& d_old_h, const at::Tensor& d_gates, bool add) const;
   // d_input = d_gates @ weights_x
   void d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const;
 
  private:
-  bool by_cublas(const at::Tensor& out, const at::Tensor& rows, bool weights_transposed,
-                 bool add) const;
-
   at::Tensor bias_, weights_h_, weights_x_, weights_h_t_;
   OneLaunch launch_;
   Path path_;
