@@ -9,14 +9,17 @@
 namespace lltm {
 namespace {
 
-__device__ __forceinline__ float fast_sigmoid(float x) {
-  return __fdividef(1.0f, 1.0f + __expf(-x));
-}
-
 __device__ __forceinline__ float exp2f_approximate(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+
+// What is below the least normal float becomes zero.
+__device__ __forceinline__ float fast_exp(float x) { return exp2f_approximate(x * 1.44269502f); }
+
+__device__ __forceinline__ float fast_sigmoid(float x) {
+  return __fdividef(1.0f, 1.0f + fast_exp(-x));
 }
 
 // Near zero 1 - exp(-2|x|) cancels, and the odd series does not. __fdividef gives 0 for a divisor
@@ -25,7 +28,7 @@ __device__ __forceinline__ float fast_tanh(float x) {
   const float square = x * x;
   const float series =
       x * (1.0f + square * (-1.0f / 3 + square * (2.0f / 15 + square * (-17.0f / 315))));
-  const float e = __expf(-2.0f * fabsf(x));
+  const float e = fast_exp(-2.0f * fabsf(x));
   const float quotient = copysignf(__fdividef(1.0f - e, 1.0f + e), x);
   return square < 0.04f ? series : quotient;
 }
@@ -33,7 +36,7 @@ __device__ __forceinline__ float fast_tanh(float x) {
 __device__ __forceinline__ float fast_elu(float x) {
   const float series =
       x * (1.0f + x * (0.5f + x * (1.0f / 6 + x * (1.0f / 24 + x * (1.0f / 120)))));
-  const float below = x > -0.25f ? series : __expf(x) - 1.0f;
+  const float below = x > -0.25f ? series : fast_exp(x) - 1.0f;
   return x > 0.0f ? x : below;
 }
 

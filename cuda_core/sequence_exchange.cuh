@@ -7,19 +7,24 @@
 // barrier and no order between words to rely on.
 //
 // A slot is used again after kSlots steps. Its writer makes its words absent kRemovedAhead steps
-// before it writes them anew. In the PTX memory model:
+// before it writes them anew. A step is: the words of the step before are read; every
+// kFenceEvery-th step all threads execute fence.acq_rel.gpu; the block meets at a barrier; it
+// writes. Where groups of rows take turns the first one's words are read before the fence, those of
+// the others behind it. Writer and reader of a word are the same two threads in every step. In the
+// PTX memory model:
 // - The new word cannot be overtaken by its absence: one thread, one address, program order.
-// - A reader cannot take the old word of kSlots steps ago for the new one. Writer and reader of a
-//   word are the same two threads in every step, and each executes fence.acq_rel.gpu at the end of
-//   every kFenceEvery-th step. After the absence was written, in step s, the writer's next fence
-//   ends a step f < s + kFenceEvery. It then writes its word of step f + 1, which the reader reads
-//   in its step f + 2. The reader's next fence ends a step g < f + 2 + kFenceEvery, so g is at most
-//   s + 2 * kFenceEvery, and before the end of step g + 1 the reader does not ask for a word of a
-//   step beyond g. s + kRemovedAhead is beyond: causality order leads from the absence to the load.
-// - A reader is done with the old word when it is made absent: that was kSlots - kRemovedAhead
-// steps
-//   ago, and the writer has since read words that depend on what every reader computed from it,
-//   with fences of both in between.
+// - A reader cannot take the old word of kSlots steps ago for the new one. The absence is written
+// in
+//   step s; the writer's next fence is in a step f <= s + kFenceEvery, where it then writes a word.
+//   The reader has that word in step f + 1, and its next fence in f + kFenceEvery. It asks for the
+//   words of step s + kRemovedAhead, which is not less, no earlier than in that step, behind the
+//   fence: causality order leads from the absence to the load.
+// - A reader is done with the old word when it is made absent. It read that of step u in step u +
+// 1,
+//   before a barrier. Those of its block that write have their next fence in a step
+//   g <= u + 1 + kFenceEvery, and then write; the writer's block reads that in step g + 1, has its
+//   next fence in g + kFenceEvery and meets at a barrier. It makes the word absent behind that, in
+//   step u + kSlots - kRemovedAhead: causality order leads from the load to the absence.
 #ifndef LLTM_SEQUENCE_EXCHANGE_CUH_
 #define LLTM_SEQUENCE_EXCHANGE_CUH_
 
@@ -32,7 +37,8 @@ namespace {
 const int kSlots = 32;
 const int kRemovedAhead = 16;
 const int kFenceEvery = 7;
-static_assert(kRemovedAhead > 2 * kFenceEvery, "see above");
+static_assert(kRemovedAhead >= 2 * kFenceEvery, "see above");
+static_assert(kSlots - kRemovedAhead >= 2 * kFenceEvery + 1, "see above");
 const uint32_t kAbsent = 0xffffffffu;  // the word, or half of it
 
 // 16 bytes of words of kBytes each.
@@ -64,6 +70,8 @@ __device__ __forceinline__ bool is_absent(uint4 v) {
   if (kBytes == 8) return (v.x & v.y) == kAbsent || (v.z & v.w) == kAbsent;
   return v.x == kAbsent || v.y == kAbsent || v.z == kAbsent || v.w == kAbsent;
 }
+
+__device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
 __device__ __forceinline__ void store_words(void* p, uint32_t word) {
   asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(word) : "memory");
@@ -104,37 +112,29 @@ __device__ __forceinline__ void wait_for_copies() {
 }
 
 // A warp's reads of one step: kPieces pieces of 512 bytes, lane by lane 16. kDepth pieces are under
-// way at once, for a read takes hundreds of clocks. Until the first two are there it asks for no
-// others: where one is missing most are, and asking in vain delays everyone.
+// way at once, for a read takes hundreds of clocks. A piece that is not there is asked for once
+// more, which takes as long again and delays everyone: best ask when it is likely to be there.
 template <int kPieces, int kMostDepth, int kWordBytes>
 class Reader {
  public:
-  static const int kFirst = kPieces < 2 ? kPieces : 2;
   static const int kDepth = kPieces < kMostDepth ? kPieces : kMostDepth;
   // Pieces are waited for a few at a time.
   static const int kTogether = kDepth < 4 ? kDepth : 4;
 
-  // Asks, and does not wait. `written`: all of it is likely to be there.
-  __device__ __forceinline__ void begin(const char* pieces, bool written) {
+  // Asks, and does not wait.
+  __device__ __forceinline__ void begin(const char* pieces, long long patience) {
     pieces_ = pieces;
-    written_ = written;
-    ask<0, kFirst>();
-    if (written) ask<kFirst, kDepth>();
-  }
-
-  // Waits for the first pieces and asks for more of them.
-  __device__ __forceinline__ void first(long long patience) {
-    give_up_at_ = clock64() + patience;
+    patience_ = patience;
+    give_up_at_ = 0;
     gave_up_ = false;
-    wait<0, kFirst>();
-    if (!written_) ask<kFirst, kDepth>();
+    ask<0, kDepth>();
   }
 
   // Piece kPiece; each once, in order.
   template <int kPiece>
   __device__ __forceinline__ uint4 take() {
     const int together = kPiece + kTogether < kPieces ? kPiece + kTogether : kPieces;
-    if (kPiece >= kFirst && (kPiece - kFirst) % kTogether == 0) wait<kPiece, together>();
+    if (kPiece % kTogether == 0) wait<kPiece, together>();
     const uint4 piece = words_[kPiece % kDepth];
     if (kPiece + kDepth < kPieces) ask<kPiece + kDepth, kPiece + kDepth + 1>();
     return piece;
@@ -159,7 +159,10 @@ class Reader {
       for (int c = kFrom; c < kTo; ++c)
         all_there = all_there && !is_absent<kWordBytes>(words_[c % kDepth]);
       if (__all_sync(0xffffffffu, all_there)) return;
-      gave_up_ = __any_sync(0xffffffffu, clock64() > give_up_at_);
+      // The clock is not free: who need not wait does not read it.
+      const long long now = clock64();
+      if (give_up_at_ == 0) give_up_at_ = now + patience_;
+      gave_up_ = __any_sync(0xffffffffu, now > give_up_at_);
 #pragma unroll
       for (int c = kFrom; c < kTo; ++c) {
         if (is_absent<kWordBytes>(words_[c % kDepth]))
@@ -170,8 +173,7 @@ class Reader {
 
   const char* pieces_;
   uint4 words_[kDepth];
-  long long give_up_at_;
-  bool written_;
+  long long patience_, give_up_at_;
   bool gave_up_;
 };
 

@@ -4,7 +4,7 @@
 // state is padded to what a kernel is made for, the batch to whole groups, with zeros that are
 // exchanged like values.
 //
-// The eight warps of a block share out K, the columns of the product. A warp multiplies its share
+// The warps of a block share out K, the columns of the product. A warp multiplies its share
 // for all units of the block; the partial sums go through shared memory to the first threads, which
 // have a pair of neighbouring units of one row each: an item.
 #ifndef LLTM_SEQUENCE_GRID_CUH_
@@ -18,8 +18,8 @@
 namespace lltm {
 namespace {
 
-// A block of the launch. Shape says how much it has of what, and its Memory holds weights, sums,
-// gave_up and, for every turn, a pair of values of each item's state.
+// A block of the launch. Shape says how much it has of what, and its Memory holds weights, sums
+// and, for every turn, a pair of values of each item's state.
 template <typename Shape>
 class GridBlock {
  protected:
@@ -35,7 +35,9 @@ class GridBlock {
   static const int kTiles = Shape::kGates * kUnits / 16;
   static const int kRowTiles = kRows / 8;
   static const int kPieces = kChunks * kRowTiles;
-  static const int kCount = Item<kUnits, kRows>::kCount;
+  static const int kWarps = Shape::kWarps;
+  typedef typename Shape::Item Item;
+  static const int kCount = Item::kCount;
   typedef lltm::Reader<kPieces, Shape::kDepth, Numbers::kWordBytes> Reader;
   typedef lltm::Sums<Value> Sums;
 
@@ -43,7 +45,7 @@ class GridBlock {
                                        const GridLaunch& launch, Memory& memory)
       : launch(launch),
         memory(memory),
-        batch_size(shape.batch_size),
+        batch_size(static_cast<int>(shape.batch_size)),
         H(static_cast<int>(shape.state_size)),
         steps(static_cast<int>(shape.steps)),
         slice(blockIdx.x % launch.slices),
@@ -53,65 +55,76 @@ class GridBlock {
         packed(shape.first_rows != nullptr),
         rows(shape, from_the_end),
         lines(shape, from_the_end),
-        item(slice, H) {
-    if (threadIdx.x == 0) memory.gave_up[0] = memory.gave_up[1] = 0;
-  }
+        states_of_step(rows.advance * H),
+        item(threadIdx.x, slice, H),
+        fetched(threadIdx.x - Item::kFirstFetcher, slice, H) {}
 
-  __device__ __forceinline__ int64_t row(int turn) const {
-    return static_cast<int64_t>(first_group + turn) * kRows + item.row;
+  __device__ __forceinline__ int row(const Item& item, int turn) const {
+    return (first_group + turn) * kRows + item.row;
   }
-  __device__ __forceinline__ bool inside(int turn) const {
-    return item.has_unit && row(turn) < batch_size;
+  __device__ __forceinline__ bool inside(const Item& item, int turn) const {
+    return item.has_unit && row(item, turn) < batch_size;
   }
-  // Whether this thread has something to compute; with packed data a row may lack a step.
-  __device__ __forceinline__ bool inside(Position p) const {
-    return inside(p.turn) && has(p.step, p.turn);
+  // Whether there is something to compute; with packed data a row may lack a step.
+  __device__ __forceinline__ bool inside(const Item& item, Position p) const {
+    return inside(item, p.turn) && has(p.step, row(item, p.turn));
   }
-  __device__ __forceinline__ bool has(int step, int turn) const {
-    return !packed || lines.has(step, row(turn));
+  __device__ __forceinline__ bool has(int step, int row) const {
+    return !packed || lines.has(step, row);
   }
-  // Whether that is its row's first step, or its last one.
+  // Whether that is the first step of this thread's row, or its last one.
   __device__ __forceinline__ bool is_first(Position p) const {
-    return p.step == 0 || !has(p.step - 1, p.turn);
+    return p.step == 0 || !has(p.step - 1, row(item, p.turn));
   }
   __device__ __forceinline__ bool is_last(Position p) const {
-    return p.step + 1 == steps || !has(p.step + 1, p.turn);
+    return p.step + 1 == steps || !has(p.step + 1, row(item, p.turn));
   }
-  __device__ __forceinline__ Position start() const { return {0, 0, packed ? lines[0] : rows[0]}; }
+  __device__ __forceinline__ Position start() const {
+    return {0, 0, (packed ? lines[0] : rows[0]) * H};
+  }
   __device__ __forceinline__ void advance(Position& p) const {
     if (++p.turn < launch.turns) return;
     p.turn = 0;
     ++p.step;
     if (!packed) {
-      p.line += rows.advance;
+      p.start += states_of_step;
     } else if (p.step < steps) {
-      p.line = lines[p.step];
+      p.start = lines[p.step] * H;
     }
   }
-  // This thread's row of a position in the arrays.
-  __device__ __forceinline__ int64_t line(Position p) const { return p.line + row(p.turn); }
+  // Where an item's pair is in the states, or in one of the states of a turn.
+  __device__ __forceinline__ int place(const Item& item, int turn) const {
+    return row(item, turn) * H + item.unit;
+  }
+  __device__ __forceinline__ int64_t place(const Item& item, Position p) const {
+    return p.start + place(item, p.turn);
+  }
+  // The same in gates, of the first of the three.
+  __device__ __forceinline__ int64_t gates_place(const Item& item, Position p) const {
+    return 3 * place(item, p) - 2 * item.unit;
+  }
   __device__ __forceinline__ Two& state_of(int turn) {
     return memory.states[turn * kCount + threadIdx.x];
   }
   template <typename Any>
   __device__ __forceinline__ void load_states(const Any* states) {
     for (int turn = 0; turn < launch.turns; ++turn) {
-      if (inside(turn)) state_of(turn) = load_pair<Any>(states + row(turn) * H + item.unit);
+      if (inside(item, turn)) state_of(turn) = load_pair<Any>(states + place(item, turn));
     }
   }
   template <typename Any>
   __device__ __forceinline__ void store_states(Any* states) {
     if (!states) return;
     for (int turn = 0; turn < launch.turns; ++turn) {
-      if (!inside(turn)) continue;
-      store_pair(state_of(turn).x, state_of(turn).y, states + row(turn) * H + item.unit);
+      if (!inside(item, turn)) continue;
+      store_pair(state_of(turn).x, state_of(turn).y, states + place(item, turn));
     }
   }
 
   // The exchange of this block's group in the slot of a step.
   __device__ __forceinline__ char* group(int step, int turn) const {
-    return launch.ring + step % kSlots * launch.slot_bytes +
-           static_cast<int64_t>(first_group + turn) * (kWarps * kPieces * 512);
+    const uint32_t slot = static_cast<uint32_t>(step) % kSlots * launch.slot_bytes;
+    return launch.ring + (slot + (first_group + turn) * (kWarps * kPieces * 512));
   }
   // What this lane reads for a position: what the step before it sent.
   __device__ __forceinline__ const char* pieces(Position p) const {
@@ -143,29 +156,40 @@ class GridBlock {
     }
   }
 
-  // Asks for what the step of a position needs; nothing in the first one. Where groups take turns,
-  // the other blocks sent it before they turned to the group that this block has just multiplied.
-  __device__ __forceinline__ void ask(Reader& reader, Position p, bool early) const {
-    if (p.step == 0 || p.step >= steps || early != launch.turns > 1) return;
-    reader.begin(pieces(p), early);
+  // Asks for what the step of a position needs, and does not wait.
+  __device__ __forceinline__ void ask(Reader& reader, Position p) const {
+    if (p.step > 0 && p.step < steps) reader.begin(pieces(p), launch.patience);
+  }
+  // The same for the next step, when the others have sent it: so many clocks after this block met.
+  // Where groups take turns they have sent it long ago, and it is asked for before.
+  __device__ __forceinline__ void ask_later(Reader& reader, Position p, unsigned met) const {
+    if (launch.turns > 1) return;
+    while (static_cast<unsigned>(clock()) - met < launch.clocks_to_send) {
+    }
+    ask(reader, p);
   }
 
-  // This warp's part of the products, to shared memory: zero in the first step. Then asks for the
-  // next.
-  __device__ __forceinline__ void multiply(Reader& reader, int parity, Position now) {
+  // This warp's part of the products, to shared memory: zero in the first step. Returns
+  // whether a block did not come.
+  __device__ __forceinline__ bool multiply(Reader& reader, int parity, Position now) {
     Sums sums[kTiles][kRowTiles];
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
       for (int n = 0; n < kRowTiles; ++n) sums[tile][n].clear();
     }
+    bool gave_up = false;
     if (now.step > 0) {
-      reader.first(launch.patience);
       multiply_from(reader, sums, Chunk<0>());
-      if (reader.gave_up()) memory.gave_up[parity] = 1;
+      gave_up = reader.gave_up();
+      if (now.turn == 0 && now.step % kFenceEvery == 0) fence();
     }
-    advance(now);
-    ask(reader, now, /*early=*/true);
+    // Where groups take turns, the other blocks sent it before they turned to the group that this
+    // block has just multiplied.
+    if (launch.turns > 1) {
+      advance(now);
+      ask(reader, now);
+    }
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
@@ -176,15 +200,11 @@ class GridBlock {
                                 Numbers::total(s, 3)));
       }
     }
-  }
-
-  // At the end of a step: the fence that the exchange relies on.
-  __device__ __forceinline__ void fence(Position next) const {
-    if (next.turn == 0 && next.step % kFenceEvery == 0) __threadfence();
+    return gave_up;
   }
 
   // Some block did not come. Neither the state nor the values of the steps from here on may look
-  // like any: fill(row of the arrays, NaN).
+  // like any: fill(position, NaN).
   template <typename Fill>
   __device__ __forceinline__ void fail(Position p, const Fill& fill) {
     const Value nan = __uint_as_float(0x7fc00000u);
@@ -193,21 +213,22 @@ class GridBlock {
       __threadfence_system();
     }
     for (int turn = 0; turn < launch.turns; ++turn) {
-      if (inside(turn)) state_of(turn) = two_of(nan, nan);
+      if (inside(item, turn)) state_of(turn) = two_of(nan, nan);
     }
     for (; p.step < steps; advance(p)) {
-      if (inside(p)) fill(line(p), nan);
+      if (inside(item, p)) fill(p, nan);
     }
   }
 
   const GridLaunch& launch;
   Memory& memory;
-  const int64_t batch_size;
-  const int H, steps, slice, first_group, warp, lane;
+  const int batch_size, H, steps, slice, first_group, warp, lane;
   const bool packed;
   const StepRows<false> rows;
   const StepRows<true> lines;  // with packed data
-  const Item<kUnits, kRows> item;
+  const int64_t states_of_step;
+  const Item item;     // of this thread
+  const Item fetched;  // the one that it fetches for
 
  private:
   template <int c>

@@ -9,7 +9,7 @@ namespace lltm {
 namespace {
 
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_, int kDepth_>
+          int kInRegisters_, int kDepth_, int kWarps_>
 struct BackwardShape {
   typedef Format Numbers;
   typedef Storage S;
@@ -18,6 +18,9 @@ struct BackwardShape {
   static const int kChunks = kChunks_;
   static const int kInRegisters = kInRegisters_;
   static const int kDepth = kDepth_;
+  static const int kWarps = kWarps_;
+  static const int kThreads = 32 * kWarps;
+  typedef lltm::Item<kUnits, kRows, kThreads> Item;
   static const int kGates = 1;
   static const int kShared = kChunks - kInRegisters;
   static const int kPadded = kWarps * kChunks * 4 * Format::kRun / 3;
@@ -26,15 +29,19 @@ struct BackwardShape {
   // In shared memory, by cp.async
   enum { kInput, kOutput, kCandidate, kCell, kGrad, kSaved };
 
+  // Whether one thread prepares what another one needs.
+  static const bool kHandsOver = Item::kFirstFetcher > 0;
+  static const int kPrepared = kHandsOver ? Item::kCount : 1;
+
   struct Memory {
     UnitPair weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
-    PartialSums<ComputeType<S>, kUnits, kRows, kGates> sums;
-    Pair<S> saved[kCopiesAhead + 1][kSaved][Item<kUnits, kRows>::kCount];
-    int gave_up[2];
+    PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> sums;
+    Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];
+    typename Vector<ComputeType<S>>::Two prepared[2][5][kPrepared];
     typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
   };
   static size_t memory_bytes(int turns) {
-    return sizeof(Memory) + turns * Item<kUnits, kRows>::kCount * 2 * sizeof(ComputeType<S>);
+    return sizeof(Memory) + turns * Item::kCount * 2 * sizeof(ComputeType<S>);
   }
 };
 
@@ -45,6 +52,7 @@ class GridBackward : GridBlock<Shape> {
   typedef typename Shape::Numbers Numbers;
   typedef typename Block::Two Two;
   typedef typename Block::Value Value;
+  using Block::fetched;
   using Block::group;
   using Block::H;
   using Block::inside;
@@ -52,9 +60,11 @@ class GridBackward : GridBlock<Shape> {
   using Block::kCount;
   using Block::launch;
   using Block::memory;
-  using Block::row;
+  using Block::place;
   using Block::state_of;
   using Block::steps;
+
+  static const bool kHandsOver = Shape::kHandsOver;
 
  public:
   __device__ __forceinline__ GridBackward(const SequenceBackward<S>& a, const GridLaunch& launch,
@@ -73,24 +83,26 @@ class GridBackward : GridBlock<Shape> {
     Position now = this->start();
     for (int count = 0; now.step < steps; ++count) {
       const int parity = count & 1;
-      this->multiply(reader, parity, now);
-      __syncthreads();
-      if (memory.gave_up[parity]) {
-        this->fail(now, [&](int64_t line, Value nan) {
-          S* const d_gates = a.d_gates + line * 3 * H + item.unit;
+      const bool gave_up = this->multiply(reader, parity, now);
+      if (__syncthreads_or(gave_up)) {
+        this->fail(now, [&](Position p, Value nan) {
+          S* const d_gates = a.d_gates + this->gates_place(item, p);
           for (int gate = 0; gate < 3; ++gate) store_pair(nan, nan, d_gates + gate * H);
         });
         break;
       }
+      const unsigned met = static_cast<unsigned>(clock());
       const Position done = now;
-      if (item.exists) compute(done, parity);
+      const bool is_inside = inside(item, done);
+      if (item.exists) compute(done, is_inside, parity);
       this->advance(now);
-      this->ask(reader, now, /*early=*/false);
       // What nobody waits for, while the words come.
-      if (item.exists) keep(done);
-      copy_saved(count + kCopiesAhead, ahead);
-      if (now.step < steps) prepare(count + 1, now);
-      this->fence(now);
+      if (item.exists) keep(done, is_inside);
+      if (fetched.exists) {
+        copy_saved(count + kCopiesAhead, ahead);
+        if (now.step < steps) prepare(count + 1, now);
+      }
+      this->ask_later(reader, now, met);
     }
     this->store_states(a.d_cell);
   }
@@ -110,20 +122,20 @@ class GridBackward : GridBlock<Shape> {
     return Numbers::run(values);
   }
 
-  // This thread's saved values of a position to shared memory, and on to the next position.
+  // An item's saved values of a position to shared memory, and on to the next position.
   __device__ __forceinline__ void copy_saved(int count, Position& p) {
     if (p.step < steps) {
-      if (inside(p)) {
-        const int64_t line = this->line(p);
-        const S* const activations = a.activations + line * 3 * H + item.unit;
+      if (inside(fetched, p)) {
+        const int64_t at = place(fetched, p);
+        const S* const activations = a.activations + this->gates_place(fetched, p);
         Pair<S>(*const to)[kCount] = memory.saved[count % (kCopiesAhead + 1)];
-        const int i = threadIdx.x;
+        const int i = fetched.number;
         copy_async<sizeof(Pair<S>)>(&to[Shape::kInput][i], activations);
         copy_async<sizeof(Pair<S>)>(&to[Shape::kOutput][i], activations + H);
         copy_async<sizeof(Pair<S>)>(&to[Shape::kCandidate][i], activations + 2 * H);
-        copy_async<sizeof(Pair<S>)>(&to[Shape::kCell][i], a.new_cell + line * H + item.unit);
+        copy_async<sizeof(Pair<S>)>(&to[Shape::kCell][i], a.new_cell + at);
         if (a.grad_output) {
-          copy_async<sizeof(Pair<S>)>(&to[Shape::kGrad][i], a.grad_output + line * H + item.unit);
+          copy_async<sizeof(Pair<S>)>(&to[Shape::kGrad][i], a.grad_output + at);
         }
       }
       this->advance(p);
@@ -132,12 +144,12 @@ class GridBackward : GridBlock<Shape> {
   }
 
   __device__ __forceinline__ Two saved(int count, int what) const {
-    return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][threadIdx.x]);
+    return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][fetched.number]);
   }
   // The coefficients of the next position, while other blocks still compute.
   __device__ __forceinline__ void prepare(int count, Position p) {
     wait_for_copies<kCopiesAhead - 1>();
-    if (!inside(p)) return;
+    if (!inside(fetched, p)) return;
     const Two input_gate = saved(count, Shape::kInput);
     const Two output_gate = saved(count, Shape::kOutput);
     const Two candidate = saved(count, Shape::kCandidate);
@@ -147,19 +159,31 @@ class GridBackward : GridBlock<Shape> {
                                                  grad.x);
     second = coefficients<typename Numbers::Math>(input_gate.y, output_gate.y, candidate.y, cell.y,
                                                   grad.y);
+    if (!kHandsOver) return;
+    Two(*const to)[Shape::kPrepared] = memory.prepared[count & 1];
+    const int i = fetched.number;
+    to[0][i] = two_of(first.grad_output, second.grad_output);
+    to[1][i] = two_of(first.d_cell_of_h, second.d_cell_of_h);
+    to[2][i] = two_of(first.d_output_of_h, second.d_output_of_h);
+    to[3][i] = two_of(first.d_input_of_cell, second.d_input_of_cell);
+    to[4][i] = two_of(first.d_candidate_of_cell, second.d_candidate_of_cell);
+  }
+  // Those that another thread has prepared.
+  __device__ __forceinline__ void take_over(int parity) {
+    const Two(*const from)[Shape::kPrepared] = memory.prepared[parity];
+    const int i = item.number;
+    first = {from[0][i].x, from[1][i].x, from[2][i].x, from[3][i].x, from[4][i].x};
+    second = {from[0][i].y, from[1][i].y, from[2][i].y, from[3][i].y, from[4][i].y};
   }
 
-  __device__ __forceinline__ void compute(Position p, int parity) {
+  __device__ __forceinline__ void compute(Position p, bool is_inside, int parity) {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) d_first[gate] = d_second[gate] = 0;
-    if (inside(p)) {
+    if (is_inside) {
+      if (kHandsOver) take_over(parity);
       const bool is_first = this->is_first(p);
-      Two d_h = {0, 0};
-      if (!is_first) {
-        d_h = memory.sums.sum(parity, 0, item);
-      } else if (a.d_h_n) {
-        d_h = load_pair<S>(a.d_h_n + row(p.turn) * H + item.unit);
-      }
+      Two d_h = memory.sums.sum(parity, 0, item);
+      if (is_first) d_h = a.d_h_n ? load_pair<S>(a.d_h_n + place(item, p.turn)) : Two{0, 0};
       const bool flows = !is_first || a.d_h_n || a.grad_output;
       Two d_cell = state_of(p.turn);
       differentiate(first, flows, d_h.x, d_cell.x, d_first);
@@ -170,33 +194,31 @@ class GridBackward : GridBlock<Shape> {
     char* const to = group(p.step, p.turn);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
-      send(to + place(gate), Numbers(), d_first[gate], d_second[gate]);
+      send(to + sent_place(gate), Numbers(), d_first[gate], d_second[gate]);
     }
   }
 
-  __device__ __forceinline__ int place(int gate) const {
+  __device__ __forceinline__ int sent_place(int gate) const {
     return place_of<Numbers::kRun, Shape::kRows>(gate * Shape::kPadded + item.unit, item.row);
   }
 
-  __device__ __forceinline__ void keep(Position p) {
+  __device__ __forceinline__ void keep(Position p, bool is_inside) {
     if (this->removes(p.step)) {
       char* const at = group(p.step + kRemovedAhead, p.turn);
 #pragma unroll
-      for (int gate = 0; gate < 3; ++gate) remove(at + place(gate));
+      for (int gate = 0; gate < 3; ++gate) remove(at + sent_place(gate));
     }
-    if (!inside(p)) return;
-    S* const d_gates = a.d_gates + this->line(p) * 3 * H + item.unit;
+    if (!is_inside) return;
+    S* const d_gates = a.d_gates + this->gates_place(item, p);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       store_pair(d_first[gate], d_second[gate], d_gates + gate * H);
     }
   }
 
-  // Two NaN in one word, or one of some kinds in two, must not look like nothing.
   template <typename Any>
   __device__ __forceinline__ void send(char* to, Any, float x, float y) const {
-    const uint32_t word = Any::pair(x, y);
-    store_words(to, word == kAbsent ? 0x7fff7fffu : word);
+    store_words(to, Any::pair(x, y));
   }
   __device__ __forceinline__ void send(char* to, Tf32Format, float x, float y) const {
     store_words(to, make_uint2(present(x), present(y)));
@@ -207,6 +229,7 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ void send(char* to, DoubleFormat, double x, double y) const {
     store_words(to, bits_of_sent(x), bits_of_sent(y));
   }
+  // A NaN of some kinds must not look like nothing.
   __device__ __forceinline__ static uint32_t present(float x) {
     return x == x ? __float_as_uint(x) : 0x7fc00000u;
   }
@@ -226,7 +249,7 @@ class GridBackward : GridBlock<Shape> {
 };
 
 template <typename Shape>
-__global__ void __launch_bounds__(kGridThreads, 1)
+__global__ void __launch_bounds__(Shape::kThreads, 1)
     grid_backward_kernel(const SequenceBackward<typename Shape::S> a, const GridLaunch launch) {
 #ifdef LLTM_TENSOR_CORES
   extern __shared__ __align__(16) char memory[];

@@ -4,8 +4,10 @@
 namespace lltm {
 namespace {
 
-// A chunk is 16 units, of 256 each warp has two going forward and six going backward; of a format
-// of 16 bits, 32 units.
+// A chunk is 16 units, of a format of 16 bits 32. Each warp has as many chunks as make K. At its
+// own accuracy a step takes longer before it is sent.
+const int kClocksOfSplit = 1100;
+
 typedef GridKernels<ShortFloatFormat, float> Short;
 typedef GridKernels<SplitFormat, float> Split;
 typedef GridKernels<Tf32Format, float> Tf32;
@@ -20,25 +22,29 @@ GridTable forward_table(bool tf32) {
              Short::forward<32, 8, 4, 2, 4>(), Short::forward<16, 16, 6, 3, 6>(),
              Short::forward<16, 32, 6, 3, 6>(), Short::forward<16, 16, 8, 4, 6>()}};
   }
-  return {{Split::forward<16, 8, 2, 2, 2>(), Split::forward<16, 16, 2, 2, 4>(),
-           Split::forward<16, 8, 4, 4, 4>(), Split::forward<16, 16, 4, 3, 8>(),
-           Split::forward<16, 8, 6, 3, 6>(), Split::forward<16, 16, 6, 2, 8>(),
-           Split::forward<16, 8, 8, 2, 8>(), Split::forward<16, 16, 8, 2, 8>(),
-           Split::forward<16, 8, 12, 6, 6>()}};
+  return {{Split::forward<16, 8, 2, 2, 2>(kMostTurns, kClocksOfSplit),
+           Split::forward<16, 16, 2, 2, 4>(kMostTurns, kClocksOfSplit),
+           Split::forward<16, 8, 4, 4, 4>(kMostTurns, kClocksOfSplit),
+           Split::forward<16, 16, 4, 3, 8>(kMostTurns, kClocksOfSplit),
+           Split::forward<16, 8, 6, 3, 6>(kMostTurns, kClocksOfSplit),
+           Split::forward<16, 16, 6, 2, 8>(kMostTurns, kClocksOfSplit),
+           Split::forward<16, 8, 8, 2, 8>(kMostTurns, kClocksOfSplit),
+           Split::forward<16, 16, 8, 2, 6>(kMostTurns, kClocksOfSplit),
+           Split::forward<16, 8, 12, 6, 6>(kMostTurns, kClocksOfSplit)}};
 }
 
 GridTable backward_table(bool tf32) {
   if (tf32) {
-    return {{Tf32::backward<16, 8, 6, 6, 6>(), Tf32::backward<16, 16, 6, 6, 12>(),
-             Tf32::backward<16, 8, 12, 12, 12>(), Tf32::backward<32, 8, 12, 5, 12>(),
-             Tf32::backward<16, 8, 18, 10, 12>(), Tf32::backward<16, 32, 18, 8, 12>(),
-             Tf32::backward<16, 8, 24, 10, 12>(), Tf32::backward<16, 32, 24, 8, 12>(2),
+    return {{Tf32::backward<16, 8, 3, 3, 3, 16>(), Tf32::backward<16, 16, 3, 3, 6, 16>(),
+             Tf32::backward<16, 8, 6, 6, 6, 16>(), Tf32::backward<32, 8, 6, 2, 6, 16>(),
+             Tf32::backward<16, 8, 12, 8, 8, 12>(), Tf32::backward<16, 32, 18, 8, 12>(),
+             Tf32::backward<16, 8, 16, 8, 8, 12>(), Tf32::backward<16, 32, 24, 8, 12>(2),
              Tf32::backward<16, 8, 36, 14, 10>(4)}};
   }
-  return {{SplitTf32::backward<16, 8, 6, 6, 6>(), SplitTf32::backward<16, 16, 6, 6, 6>(),
+  return {{SplitTf32::backward<16, 8, 3, 3, 3, 16>(), SplitTf32::backward<16, 16, 6, 6, 6>(),
            SplitTf32::backward<16, 8, 12, 8, 12>(), SplitTf32::backward<32, 8, 12, 3, 8>(),
            SplitTf32::backward<16, 8, 18, 7, 10>(), SplitTf32::backward<16, 32, 18, 3, 6>(),
-           SplitTf32::backward<16, 8, 24, 7, 10>(), SplitTf32::backward<16, 32, 24, 6, 4>(),
+           SplitTf32::backward<16, 8, 16, 5, 8, 12>(), SplitTf32::backward<16, 32, 24, 6, 4>(),
            SplitTf32::backward<16, 8, 36, 12, 6>()}};
 }
 

@@ -10,7 +10,7 @@ namespace {
 // kChunks: of K, that a warp multiplies; the first kInRegisters of them stay in registers. kDepth:
 // pieces of h under way.
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_, int kDepth_>
+          int kInRegisters_, int kDepth_, int kWarps_>
 struct ForwardShape {
   typedef Format Numbers;
   typedef Storage S;
@@ -19,6 +19,9 @@ struct ForwardShape {
   static const int kChunks = kChunks_;
   static const int kInRegisters = kInRegisters_;
   static const int kDepth = kDepth_;
+  static const int kWarps = kWarps_;
+  static const int kThreads = 32 * kWarps;
+  typedef lltm::Item<kUnits, kRows, kThreads> Item;
   static const int kGates = 3;
   static const int kShared = kChunks - kInRegisters;
   static const int kPadded = kWarps * kChunks * 4 * Format::kRun;
@@ -27,14 +30,13 @@ struct ForwardShape {
 
   struct Memory {
     UnitPair weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
-    PartialSums<ComputeType<S>, kUnits, kRows, kGates> sums;
-    Pair<S> gates[kCopiesAhead + 1][3][Item<kUnits, kRows>::kCount];
-    int gave_up[2];
+    PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> sums;
+    Pair<S> gates[kCopiesAhead + 1][3][Item::kCount];
     unsigned largest;
     typename Vector<ComputeType<S>>::Two states[1];  // the cells, of every turn kCount
   };
   static size_t memory_bytes(int turns) {
-    return sizeof(Memory) + turns * Item<kUnits, kRows>::kCount * 2 * sizeof(ComputeType<S>);
+    return sizeof(Memory) + turns * Item::kCount * 2 * sizeof(ComputeType<S>);
   }
 };
 
@@ -45,6 +47,7 @@ class GridForward : GridBlock<Shape> {
   typedef typename Shape::Numbers Numbers;
   typedef typename Block::Two Two;
   typedef typename Block::Value Value;
+  using Block::fetched;
   using Block::group;
   using Block::H;
   using Block::inside;
@@ -52,7 +55,7 @@ class GridForward : GridBlock<Shape> {
   using Block::kUnits;
   using Block::launch;
   using Block::memory;
-  using Block::row;
+  using Block::place;
   using Block::slice;
   using Block::state_of;
   using Block::steps;
@@ -80,26 +83,26 @@ class GridForward : GridBlock<Shape> {
     Position now = this->start();
     for (int count = 0; now.step < steps; ++count) {
       const int parity = count & 1;
-      this->multiply(reader, parity, now);
+      const bool gave_up = this->multiply(reader, parity, now);
       wait_for_copies<kCopiesAhead - 1>();
-      __syncthreads();
-      if (memory.gave_up[parity]) {
-        this->fail(now, [&](int64_t line, Value nan) {
-          store_pair(nan, nan, a.output + line * H + item.unit);
+      if (__syncthreads_or(gave_up)) {
+        this->fail(now, [&](Position p, Value nan) {
+          store_pair(nan, nan, a.output + place(item, p));
           // From which every gradient gets it.
-          if (a.new_cell) store_pair(nan, nan, a.new_cell + line * H + item.unit);
+          if (a.new_cell) store_pair(nan, nan, a.new_cell + place(item, p));
         });
         this->store_states(a.h_n);
         break;
       }
+      const unsigned met = static_cast<unsigned>(clock());
       const Position done = now;
-      if (item.exists) compute(done, count, parity);
+      const bool is_inside = inside(item, done);
+      if (item.exists) compute(done, is_inside, count, parity);
       this->advance(now);
-      this->ask(reader, now, /*early=*/false);
       // What nobody waits for, while the words come.
-      if (item.exists) keep(done);
-      copy_gates(count + kCopiesAhead, ahead);
-      this->fence(now);
+      if (item.exists) keep(done, is_inside);
+      if (fetched.exists) copy_gates(count + kCopiesAhead, ahead);
+      this->ask_later(reader, now, met);
     }
     this->store_states(a.cell);
     this->store_states(a.c_n);
@@ -112,7 +115,7 @@ class GridForward : GridBlock<Shape> {
     if (threadIdx.x == 0) memory.largest = 0;
     __syncthreads();
     unsigned largest = 0;
-    for (int i = threadIdx.x; i < 3 * kUnits * H; i += kGridThreads) {
+    for (int i = threadIdx.x; i < 3 * kUnits * H; i += Shape::kThreads) {
       const int unit = slice * kUnits + i / H % kUnits;
       if (unit >= H) continue;
       const int64_t line = i / H / kUnits * a.shape.state_size + unit;
@@ -140,15 +143,15 @@ class GridForward : GridBlock<Shape> {
     return Numbers::run(values);
   }
 
-  // This thread's gates of a position to shared memory, and on to the next position.
+  // An item's gates of a position to shared memory, and on to the next position.
   __device__ __forceinline__ void copy_gates(int count, Position& p) {
     if (p.step < steps) {
-      if (inside(p)) {
-        const S* const from = a.gates + (this->line(p)) * 3 * H + item.unit;
+      if (inside(fetched, p)) {
+        const S* const from = a.gates + this->gates_place(fetched, p);
 #pragma unroll
         for (int gate = 0; gate < 3; ++gate) {
-          copy_async<sizeof(Pair<S>)>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x],
-                                      from + gate * H);
+          copy_async<sizeof(Pair<S>)>(
+              &memory.gates[count % (kCopiesAhead + 1)][gate][fetched.number], from + gate * H);
         }
       }
       this->advance(p);
@@ -156,15 +159,19 @@ class GridForward : GridBlock<Shape> {
     end_copies();
   }
 
-  __device__ __forceinline__ void compute(Position p, int count, int parity) {
-    const bool is_inside = inside(p);
+  __device__ __forceinline__ void compute(Position p, bool is_inside, int count, int parity) {
     const bool is_first = is_inside && this->is_first(p);
     Two x[3];
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
-      const Two sum = memory.sums.sum(parity, gate, item);
-      const Two given = load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
-      x[gate] = is_first ? given : two_of(given.x + sum.x * unscale, given.y + sum.y * unscale);
+      x[gate] = load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
+    }
+    if (!is_first) {
+#pragma unroll
+      for (int gate = 0; gate < 3; ++gate) {
+        const Two sum = memory.sums.sum(parity, gate, item);
+        x[gate] = two_of(x[gate].x + sum.x * unscale, x[gate].y + sum.y * unscale);
+      }
     }
     if (is_inside) {
       Two& cell = state_of(p.turn);
@@ -175,25 +182,25 @@ class GridForward : GridBlock<Shape> {
       first.new_h = second.new_h = 0;
     }
     if (this->is_sent(p.step)) {
-      send(group(p.step, p.turn) + place(), Numbers(), first.new_h * kSent, second.new_h * kSent);
+      send(group(p.step, p.turn) + sent_place(), Numbers(), first.new_h * kSent,
+           second.new_h * kSent);
     }
   }
 
-  __device__ __forceinline__ int place() const {
+  __device__ __forceinline__ int sent_place() const {
     return place_of<Numbers::kRun, Shape::kRows>(item.unit, item.row);
   }
 
-  __device__ __forceinline__ void keep(Position p) {
-    if (this->removes(p.step)) remove(group(p.step + kRemovedAhead, p.turn) + place());
-    if (!inside(p)) return;
-    const int64_t line = this->line(p);
-    store_pair(first.new_h, second.new_h, a.output + line * H + item.unit);
-    if (a.h_n && this->is_last(p)) {
-      store_pair(first.new_h, second.new_h, a.h_n + row(p.turn) * H + item.unit);
-    }
+  __device__ __forceinline__ void keep(Position p, bool is_inside) {
+    if (this->removes(p.step)) remove(group(p.step + kRemovedAhead, p.turn) + sent_place());
+    if (!is_inside) return;
+    const int64_t at = place(item, p);
+    store_pair(first.new_h, second.new_h, a.output + at);
+    if (a.h_n && this->is_last(p))
+      store_pair(first.new_h, second.new_h, a.h_n + place(item, p.turn));
     if (!a.new_cell) return;
-    store_pair(first.new_cell, second.new_cell, a.new_cell + line * H + item.unit);
-    S* const gates = a.gates + line * 3 * H + item.unit;
+    store_pair(first.new_cell, second.new_cell, a.new_cell + at);
+    S* const gates = a.gates + this->gates_place(item, p);
     store_pair(first.input_gate, second.input_gate, gates);
     store_pair(first.output_gate, second.output_gate, gates + H);
     store_pair(first.candidate_cell, second.candidate_cell, gates + 2 * H);
@@ -201,11 +208,10 @@ class GridForward : GridBlock<Shape> {
 
   template <typename Any>
   __device__ __forceinline__ void send(char* to, Any, float first, float second) const {
-    store_words(to, present(Any::pair(first, second)));
+    store_words(to, Any::pair(first, second));
   }
   __device__ __forceinline__ void send(char* to, SplitFormat, float first, float second) const {
-    const uint2 words = SplitFormat::split_pair(first, second);
-    store_words(to, make_uint2(present(words.x), present(words.y)));
+    store_words(to, SplitFormat::split_pair(first, second));
   }
   __device__ __forceinline__ void send(char* to, DoubleFormat, double first, double second) const {
     store_words(to, bits_of_sent(first), bits_of_sent(second));
@@ -219,11 +225,6 @@ class GridForward : GridBlock<Shape> {
       store_words(at, kAbsent);
     }
   }
-  // Two NaN in one word must not look like nothing.
-  __device__ __forceinline__ uint32_t present(uint32_t word) const {
-    return word == kAbsent ? 0x7fff7fffu : word;
-  }
-
   static constexpr Value kSent = Numbers::kScaled ? 32768.0f : 1.0f;
 
   const SequenceForward<S>& a;
@@ -232,7 +233,7 @@ class GridForward : GridBlock<Shape> {
 };
 
 template <typename Shape>
-__global__ void __launch_bounds__(kGridThreads, 1)
+__global__ void __launch_bounds__(Shape::kThreads, 1)
     grid_forward_kernel(const SequenceForward<typename Shape::S> a, const GridLaunch launch) {
 #ifdef LLTM_TENSOR_CORES
   extern __shared__ __align__(16) char memory[];

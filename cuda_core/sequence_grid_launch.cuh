@@ -17,37 +17,43 @@ const int64_t kFewestSteps = 4;
 const long long kPatience = 2000000000LL;
 const long long kLongestPatience = 1LL << 62;
 
+// From the meeting of a block until it is best to ask for what the others send, measured.
+const int kClocksToSend = 800;
+const int kMostTurns = 8;
+
 struct GridKernel {
   const void* kernel;
   size_t (*memory_bytes)(int turns);
+  int threads;
   int padded;      // units
   int units;       // of a block
   int rows;        // of a group
   int bytes;       // exchanged, of a unit of a row
   int most_turns;  // with more, steps one by one are as fast
+  int clocks_to_send;
 };
 
 template <typename Shape>
-GridKernel grid_kernel(const void* kernel, int most_turns) {
-  return {kernel,       &Shape::memory_bytes, Shape::kPadded, Shape::kUnits,
-          Shape::kRows, Shape::kBytes,        most_turns};
+GridKernel grid_kernel(const void* kernel, int most_turns, int clocks_to_send) {
+  return {kernel,       &Shape::memory_bytes, Shape::kThreads, Shape::kPadded, Shape::kUnits,
+          Shape::kRows, Shape::kBytes,        most_turns,      clocks_to_send};
 }
 
-// The kernels of a number format and a type, by units, rows, chunks, those in registers, and pieces
-// under way.
+// The kernels of a number format and a type, by units, rows, chunks, those in registers, pieces
+// under way, and warps.
 template <typename Format, typename S>
 struct GridKernels {
-  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
-  static GridKernel forward(int most_turns = 8) {
-    typedef ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel forward(int most_turns = kMostTurns, int clocks_to_send = kClocksToSend) {
+    typedef ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps> Shape;
     return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>),
-                              most_turns);
+                              most_turns, clocks_to_send);
   }
-  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth>
-  static GridKernel backward(int most_turns = 8) {
-    typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth> Shape;
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel backward(int most_turns = kMostTurns, int clocks_to_send = kClocksToSend) {
+    typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps> Shape;
     return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
-                              most_turns);
+                              most_turns, clocks_to_send);
   }
 };
 
@@ -107,10 +113,11 @@ inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
     best.kernel = kernel;
     best.launch.slices = slices;
     best.launch.turns = static_cast<int>(turns);
+    best.launch.clocks_to_send = static_cast<unsigned>(kernel.clocks_to_send);
     best.launch.blocks = slices * static_cast<int>((groups + turns - 1) / turns);
-    best.launch.slot_bytes = static_cast<int64_t>(best.launch.blocks / slices) * turns *
-                             kernel.rows * kernel.padded * kernel.bytes;
-    best.ring_bytes = kSlots * best.launch.slot_bytes;
+    const int64_t rows = static_cast<int64_t>(best.launch.blocks / slices) * turns * kernel.rows;
+    best.launch.slot_bytes = static_cast<uint32_t>(rows * kernel.padded * kernel.bytes);
+    best.ring_bytes = static_cast<int64_t>(kSlots) * best.launch.slot_bytes;
   }
   return best;
 }
@@ -142,9 +149,9 @@ int32_t launch_with(const GridTable& table, const Arguments& a,
   if (status == cudaSuccess) {
     Arguments arguments = a;
     void* parameters[] = {&arguments, &launch};
-    status = cudaLaunchCooperativeKernel(choice.kernel.kernel,
-                                         dim3(static_cast<unsigned>(launch.blocks)),
-                                         dim3(kGridThreads), parameters, memory, stream);
+    status = cudaLaunchCooperativeKernel(
+        choice.kernel.kernel, dim3(static_cast<unsigned>(launch.blocks)),
+        dim3(static_cast<unsigned>(choice.kernel.threads)), parameters, memory, stream);
   }
   // Reported here: the next one who asks must not get it again.
   if (status != cudaSuccess) cudaGetLastError();

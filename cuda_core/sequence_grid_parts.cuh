@@ -12,8 +12,6 @@
 namespace lltm {
 namespace {
 
-const int kWarps = 8;
-const int kGridThreads = 32 * kWarps;
 // Steps that a step's arrays are copied to shared memory ahead.
 const int kCopiesAhead = 3;
 
@@ -23,31 +21,36 @@ struct GridLaunch {
   int slices;
   int turns;
   int blocks;
+  unsigned clocks_to_send;
   long long patience;
   char* ring;
-  int64_t slot_bytes;
+  uint32_t slot_bytes;
   int32_t* failure;
 };
 
 // Which units and rows an item has.
-template <int kUnits, int kRows>
+template <int kUnits, int kRows, int kThreads>
 struct Item {
   static const int kCount = kUnits / 2 * kRows;
-  static_assert(kCount <= kGridThreads, "a thread has at most one item");
+  static_assert(kCount <= kThreads, "a thread has at most one item");
+  // The first thread of those that fetch what the items need: others, where there are as many.
+  static const int kFirstFetcher = 2 * kCount <= kThreads ? kCount : 0;
 
+  int number;
   int pair;      // of units of the block
   int row_pair;  // of rows of the group
   int row;       // of the group
   int unit;      // of the state, even
-  bool exists;   // for this thread
+  bool exists;
   bool has_unit;
 
-  __device__ __forceinline__ Item(int slice, int H)
-      : pair((threadIdx.x >> 1) % (kUnits / 2)),
-        row_pair((threadIdx.x >> 1) / (kUnits / 2)),
-        row(2 * row_pair + (threadIdx.x & 1)),
+  __device__ __forceinline__ Item(int number, int slice, int H)
+      : number(number),
+        pair((number >> 1) % (kUnits / 2)),
+        row_pair((number >> 1) / (kUnits / 2)),
+        row(2 * row_pair + (number & 1)),
         unit(slice * kUnits + 2 * pair),
-        exists(threadIdx.x < kCount),
+        exists(number >= 0 && number < kCount),
         has_unit(exists && unit < H) {}
 };
 
@@ -77,7 +80,7 @@ __device__ __forceinline__ Vector<double>::Four four_of(double x, double y, doub
 
 // The partial sums of kGates products: of each a pair of units and a pair of rows in a block. The
 // stride keeps both the writing and the reading of floats free of bank conflicts.
-template <typename Value, int kUnits, int kRows, int kGates>
+template <typename Value, int kUnits, int kRows, int kGates, int kWarps>
 struct PartialSums {
   typedef typename Vector<Value>::Two Two;
   typedef typename Vector<Value>::Four Four;
@@ -94,21 +97,21 @@ struct PartialSums {
                    (gate * (kRows / 2) + row_tile * 4 + (lane & 3)) * kStride + unit_tile * 8 +
                    (lane >> 2)] = block;
   }
-  __device__ __forceinline__ Two sum(int parity, int gate, const Item<kUnits, kRows>& item) const {
+  template <typename Item>
+  __device__ __forceinline__ Two sum(int parity, int gate, const Item& item) const {
     const Four* const block =
         blocks[parity] + (gate * (kRows / 2) + item.row_pair) * kStride + item.pair;
-    Two even = {0, 0};
-    Two odd = {0, 0};
+    Two parts[kWarps];
 #pragma unroll
-    for (int warp = 0; warp < kWarps; warp += 2) {
-      const Two a = reinterpret_cast<const Two*>(block + warp * kOfWarp)[item.row & 1];
-      const Two b = reinterpret_cast<const Two*>(block + (warp + 1) * kOfWarp)[item.row & 1];
-      even.x += a.x;
-      even.y += a.y;
-      odd.x += b.x;
-      odd.y += b.y;
+    for (int warp = 0; warp < kWarps; ++warp) {
+      parts[warp] = reinterpret_cast<const Two*>(block + warp * kOfWarp)[item.row & 1];
     }
-    return {even.x + odd.x, even.y + odd.y};
+#pragma unroll
+    for (int warp = 2; warp < kWarps; ++warp) {
+      parts[warp & 1].x += parts[warp].x;
+      parts[warp & 1].y += parts[warp].y;
+    }
+    return {parts[0].x + parts[1].x, parts[0].y + parts[1].y};
   }
 };
 
@@ -145,10 +148,7 @@ __device__ __forceinline__ double2 load_pair<double>(const void* p) {
 }
 template <typename S>
 __device__ __forceinline__ void store_pair(float first, float second, S* p) {
-  S pair[2];
-  store(first, &pair[0]);
-  store(second, &pair[1]);
-  *reinterpret_cast<uint32_t*>(p) = pair[0].bits | static_cast<uint32_t>(pair[1].bits) << 16;
+  *reinterpret_cast<uint32_t*>(p) = rounded_pair<S>(first, second);
 }
 __device__ __forceinline__ void store_pair(float first, float second, float* p) {
   *reinterpret_cast<float2*>(p) = make_float2(first, second);
@@ -160,7 +160,7 @@ __device__ __forceinline__ void store_pair(double first, double second, double* 
 // Counts through the steps and, in each, the turns.
 struct Position {
   int step, turn;
-  int64_t line;  // the step's first row in the arrays
+  int64_t start;  // of the step's rows in an array of states
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace lltm {
 namespace {
 
-// A chunk is 32 units going forward, of 256 each warp has one; and three going backward.
+// A chunk is 32 units. Each warp has as many chunks as make K.
 template <typename Format, typename S>
 struct SixteenBitKernels {
   typedef GridKernels<Format, S> Of;
@@ -22,13 +22,15 @@ struct SixteenBitKernels {
   }
   static GridTable backward_table() {
     return {
-        {Of::template backward<16, 8, 3, 3, 3>(), Of::template backward<16, 16, 3, 3, 6>(),
-         Of::template backward<16, 8, 6, 6, 6>(), Of::template backward<32, 8, 6, 6, 6>(),
-         Of::template backward<32, 16, 6, 4, 12>(), Of::template backward<16, 8, 9, 9, 9>(),
-         Of::template backward<32, 16, 9, 3, 9>(), Of::template backward<16, 8, 12, 11, 12>(),
-         Of::template backward<32, 16, 12, 3, 12>(), Of::template backward<16, 16, 18, 10, 12>(),
-         Of::template backward<16, 32, 18, 10, 9>(2), Of::template backward<16, 16, 24, 10, 12>(),
-         Of::template backward<16, 32, 24, 10, 9>(2)}};
+        {Of::template backward<16, 8, 2, 2, 2, 12>(), Of::template backward<16, 16, 2, 2, 4, 12>(),
+         Of::template backward<16, 8, 3, 3, 3, 16>(), Of::template backward<32, 8, 3, 3, 3, 16>(),
+         Of::template backward<32, 16, 4, 3, 8, 12>(), Of::template backward<16, 8, 6, 6, 6, 12>(),
+         Of::template backward<32, 16, 6, 2, 6, 12>(), Of::template backward<16, 8, 6, 6, 6, 16>(),
+         Of::template backward<32, 16, 8, 2, 6, 12>(),
+         Of::template backward<16, 16, 18, 10, 12, 8>(),
+         Of::template backward<16, 32, 18, 10, 9, 8>(2),
+         Of::template backward<16, 16, 24, 10, 12, 8>(),
+         Of::template backward<16, 32, 24, 10, 9, 8>(2)}};
   }
 };
 

@@ -32,12 +32,28 @@ namespace {
 #define LLTM_MMA(shape, type, c, a0, a1, a2, a3, b0, b1)
 #endif
 
-__device__ __forceinline__ uint32_t half_bits(float value) {
-  return __half_as_ushort(__float2half_rn(value));
-}
+// Two values rounded to a type of 16 bits, in one word. A NaN becomes 0x7fff.
+template <typename S>
+__device__ __forceinline__ uint32_t rounded_pair(float low, float high);
 
-__device__ __forceinline__ uint32_t pack_halves(float low, float high) {
-  return half_bits(low) | half_bits(high) << 16;
+#ifdef LLTM_TENSOR_CORES
+#define LLTM_ROUND_PAIR(type) \
+  asm("cvt.rn." type "x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low))
+#else
+#define LLTM_ROUND_PAIR(type)
+#endif
+
+template <>
+__device__ __forceinline__ uint32_t rounded_pair<lltm_half>(float low, float high) {
+  uint32_t word = 0;
+  LLTM_ROUND_PAIR("f16");
+  return word;
+}
+template <>
+__device__ __forceinline__ uint32_t rounded_pair<lltm_bfloat16>(float low, float high) {
+  uint32_t word = 0;
+  LLTM_ROUND_PAIR("bf16");
+  return word;
 }
 
 __device__ __forceinline__ float unpack_half(uint32_t bits) {
@@ -85,10 +101,7 @@ struct Bfloat16Format : SixteenBits<Bfloat16Format> {
   typedef FastMath Math;
   static const bool kScaled = false;
   __device__ static __forceinline__ uint32_t pair(float low, float high) {
-    lltm_bfloat16 a, b;
-    store(low, &a);
-    store(high, &b);
-    return a.bits | static_cast<uint32_t>(b.bits) << 16;
+    return rounded_pair<lltm_bfloat16>(low, high);
   }
   __device__ static __forceinline__ void mma(float* c, uint32_t a0, uint32_t a1, uint32_t a2,
                                              uint32_t a3, uint32_t b0, uint32_t b1) {
@@ -100,7 +113,7 @@ struct HalfFormat : SixteenBits<HalfFormat> {
   typedef FastMath Math;
   static const bool kScaled = false;
   __device__ static __forceinline__ uint32_t pair(float low, float high) {
-    return pack_halves(low, high);
+    return rounded_pair<lltm_half>(low, high);
   }
   __device__ static __forceinline__ void mma(float* c, uint32_t a0, uint32_t a1, uint32_t a2,
                                              uint32_t a3, uint32_t b0, uint32_t b1) {
@@ -125,9 +138,9 @@ struct SplitFormat {
   static const int kWordsOfPair = 2;
 
   __device__ static __forceinline__ uint2 split_pair(float low, float high) {
-    const uint32_t main = pack_halves(low, high);
-    return make_uint2(main, pack_halves((low - unpack_half(main)) * 2048.0f,
-                                        (high - unpack_half(main >> 16)) * 2048.0f));
+    const uint32_t main = rounded_pair<lltm_half>(low, high);
+    return make_uint2(main, rounded_pair<lltm_half>((low - unpack_half(main)) * 2048.0f,
+                                                    (high - unpack_half(main >> 16)) * 2048.0f));
   }
   __device__ static __forceinline__ uint4 run(const float* v) {
     const uint2 first = split_pair(v[0], v[1]);
