@@ -4,7 +4,7 @@
 namespace lltm {
 namespace {
 
-// A chunk is 8 units, of 64 each warp has one going forward and three going backward.
+// A chunk is 8 units. Each warp has as many chunks as make K.
 typedef GridKernels<DoubleFormat, double> Double;
 
 GridTable forward_table(bool) {
@@ -16,8 +16,8 @@ GridTable forward_table(bool) {
 
 GridTable backward_table(bool) {
   return {{Double::backward<16, 8, 3, 3, 3>(), Double::backward<16, 8, 6, 6, 6>(),
-           Double::backward<16, 8, 12, 12, 12>(), Double::backward<16, 16, 12, 12, 12>(),
-           Double::backward<16, 8, 24, 14, 12>(2), Double::backward<16, 16, 24, 14, 12>(2),
+           Double::backward<16, 8, 8, 8, 8, 12>(), Double::backward<16, 16, 12, 12, 12>(),
+           Double::backward<16, 8, 16, 9, 8, 12>(2), Double::backward<16, 16, 16, 9, 8, 12>(2),
            Double::backward<16, 8, 36, 14, 6>(2)}};
 }
 

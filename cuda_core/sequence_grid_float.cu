@@ -29,7 +29,7 @@ GridTable forward_table(bool tf32) {
            Split::forward<16, 8, 6, 3, 6>(kMostTurns, kClocksOfSplit),
            Split::forward<16, 16, 6, 2, 8>(kMostTurns, kClocksOfSplit),
            Split::forward<16, 8, 8, 2, 8>(kMostTurns, kClocksOfSplit),
-           Split::forward<16, 16, 8, 2, 6>(kMostTurns, kClocksOfSplit),
+           Split::forward<16, 16, 8, 3, 4>(kMostTurns, kClocksOfSplit),
            Split::forward<16, 8, 12, 6, 6>(kMostTurns, kClocksOfSplit)}};
 }
 
@@ -37,12 +37,12 @@ GridTable backward_table(bool tf32) {
   if (tf32) {
     return {{Tf32::backward<16, 8, 3, 3, 3, 16>(), Tf32::backward<16, 16, 3, 3, 6, 16>(),
              Tf32::backward<16, 8, 6, 6, 6, 16>(), Tf32::backward<32, 8, 6, 2, 6, 16>(),
-             Tf32::backward<16, 8, 12, 8, 8, 12>(), Tf32::backward<16, 32, 18, 8, 12>(),
-             Tf32::backward<16, 8, 16, 8, 8, 12>(), Tf32::backward<16, 32, 24, 8, 12>(2),
+             Tf32::backward<16, 8, 12, 8, 8, 12>(), Tf32::backward<16, 16, 12, 5, 8, 12>(),
+             Tf32::backward<16, 8, 16, 8, 8, 12>(), Tf32::backward<16, 16, 16, 6, 8, 12>(4),
              Tf32::backward<16, 8, 36, 14, 10>(4)}};
   }
   return {{SplitTf32::backward<16, 8, 3, 3, 3, 16>(), SplitTf32::backward<16, 16, 6, 6, 6>(),
-           SplitTf32::backward<16, 8, 12, 8, 12>(), SplitTf32::backward<32, 8, 12, 3, 8>(),
+           SplitTf32::backward<16, 8, 8, 5, 6, 12>(), SplitTf32::backward<16, 16, 8, 4, 6, 12>(),
            SplitTf32::backward<16, 8, 18, 7, 10>(), SplitTf32::backward<16, 32, 18, 3, 6>(),
            SplitTf32::backward<16, 8, 16, 5, 8, 12>(), SplitTf32::backward<16, 32, 24, 6, 4>(),
            SplitTf32::backward<16, 8, 36, 12, 6>()}};

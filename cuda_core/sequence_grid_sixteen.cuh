@@ -17,7 +17,7 @@ struct SixteenBitKernels {
              Of::template forward<16, 8, 2, 2, 2>(), Of::template forward<32, 8, 2, 2, 2>(),
              Of::template forward<32, 16, 2, 2, 4>(), Of::template forward<16, 8, 3, 3, 3>(),
              Of::template forward<32, 16, 3, 2, 6>(), Of::template forward<16, 8, 4, 4, 4>(),
-             Of::template forward<32, 16, 4, 2, 8>(), Of::template forward<16, 16, 6, 3, 6>(),
+             Of::template forward<32, 16, 4, 2, 8>(), Of::template forward<16, 16, 6, 3, 6>(4),
              Of::template forward<16, 32, 6, 3, 6>(2), Of::template forward<16, 16, 8, 3, 8>(4)}};
   }
   static GridTable backward_table() {
@@ -27,10 +27,10 @@ struct SixteenBitKernels {
          Of::template backward<32, 16, 4, 3, 8, 12>(), Of::template backward<16, 8, 6, 6, 6, 12>(),
          Of::template backward<32, 16, 6, 2, 6, 12>(), Of::template backward<16, 8, 6, 6, 6, 16>(),
          Of::template backward<32, 16, 8, 2, 6, 12>(),
-         Of::template backward<16, 16, 18, 10, 12, 8>(),
-         Of::template backward<16, 32, 18, 10, 9, 8>(2),
-         Of::template backward<16, 16, 24, 10, 12, 8>(),
-         Of::template backward<16, 32, 24, 10, 9, 8>(2)}};
+         Of::template backward<16, 16, 12, 5, 8, 12>(4),
+         Of::template backward<16, 32, 18, 10, 9>(2),
+         Of::template backward<16, 16, 16, 6, 8, 12>(4),
+         Of::template backward<16, 32, 24, 10, 9>(2)}};
   }
 };
 
