@@ -51,6 +51,13 @@ class LLTMParameters(nn.Module):
                 state_dict[prefix + name] = bias.reshape(-1)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
+    def __prepare_scriptable__(self) -> "LLTMParameters":
+        """torch.jit.script asks for this before it compiles, and would fail in words of its own."""
+        raise RuntimeError(
+            f"torch.jit.script cannot compile {type(self).__name__}: take torch.jit.trace, or "
+            "script a function that calls torch.ops.lltm_decoupled or reference.lltm_cell"
+        )
+
 
 @shown_as("LLTM")
 class LLTMBase(LLTMParameters):

@@ -2,7 +2,8 @@
 
 Every function and module here gives the result that its compiled twin must give, on any device and
 dtype that PyTorch's own operators support. Use it where a compiled operator cannot go, such as an
-ONNX or TorchScript export: the parameters and the state dict are the same.
+ONNX export, or a torch.jit.trace that runs without this package: the parameters and the state dict
+are the same.
 """
 
 from typing import Any, List, Optional, Sequence, Tuple
