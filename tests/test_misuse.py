@@ -216,3 +216,21 @@ def test_zoneout_shows_the_pair():
         assert str(caught.value) == (
             f"zoneout must be a pair of numbers in [0, 1] (of h, of the cell), got {wrong!r}"
         )
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_shapes_and_dtypes_are_shown_as_python_shows_them(device):
+    if device == "meta" and not hasattr(torch, "library"):
+        pytest.skip(f"torch {torch.__version__} has no torch.library for meta tensors")
+    for function, argument in (("lltm_cell", "old_h"), ("lltm_sequence", "h0")):
+        function, legal = functions()[function]
+        legal = {name: tensor.to(device) for name, tensor in legal.items()}
+        h = legal[argument]
+        for name, wrong, words in (
+            (argument, h[1:], ("(5, 4)", "(4, 4)")),
+            (argument, h.double(), ("torch.float32", "torch.float64")),
+            ("bias", torch.zeros(13).to(device), ("(12,)", "(13,)")),
+            ("input", legal["input"].long(), ("torch.int64",)),
+        ):
+            message = message_of(lambda f=function, a=dict(legal, **{name: wrong}): f(**a))
+            assert all(word in message for word in words), message
