@@ -157,14 +157,16 @@ def backward(
 
 
 class LLTM(LLTMBase):
-    __doc__ = LLTMBase.__doc__
+    """lltm_decoupled.LLTM in plain PyTorch: the same arguments, parameters, calls and errors."""
 
     _cell = staticmethod(lltm_cell)
 
 
 class LLTMSequence(LLTMSequenceBase):
-    __doc__ = LLTMSequenceBase.__doc__
+    """lltm_decoupled.LLTMSequence in plain PyTorch: the same arguments, parameters, calls and
+    errors. recompute is accepted and saves nothing: autograd keeps every step.
+    """
 
     @staticmethod
     def _sequence(*args: Any, recompute: bool, **options: Any) -> Tuple[Tensor, Tensor, Tensor]:
-        return lltm_sequence(*args, **options)  # autograd keeps every step, with recompute too
+        return lltm_sequence(*args, **options)
