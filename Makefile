@@ -89,7 +89,7 @@ $(STAMPS)/target: FORCE $(STAMPS)/tools
 	@cmp -s $@.now $@ && rm $@.now || mv $@.now $@
 
 $(STAMPS)/built: $(STAMPS)/target $(BUILD_INPUTS)
-	@echo "Building lltm_decoupled"
+	@$(PY) -m build_support
 	$(PIP) install -q --no-build-isolation -e '.[test]'
 	$(PY) -c "import lltm_decoupled; print('Built:', lltm_decoupled.build_info())"
 	@touch $@

@@ -10,18 +10,49 @@ bool is_supported(at::ScalarType dtype) {
 
 }  // namespace
 
+std::string shown(at::IntArrayRef shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  }
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+std::string shown(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kFloat:
+      return "torch.float32";
+    case at::kDouble:
+      return "torch.float64";
+    case at::kHalf:
+      return "torch.float16";
+    case at::kBFloat16:
+      return "torch.bfloat16";
+    case at::kInt:
+      return "torch.int32";
+    case at::kLong:
+      return "torch.int64";
+    case at::kByte:
+      return "torch.uint8";
+    case at::kBool:
+      return "torch.bool";
+    default:
+      return c10::toString(dtype);
+  }
+}
+
 void check_dense(const at::Tensor& tensor, const char* name) {
   TORCH_CHECK(tensor.defined(), "lltm_decoupled: expected a tensor for ", name, ", got None");
   TORCH_CHECK(tensor.layout() == at::kStrided, "lltm_decoupled: expected ", name,
               " to be a dense tensor, got layout ", tensor.layout());
   TORCH_CHECK(is_supported(tensor.scalar_type()), "lltm_decoupled: expected ", name,
-              " of dtype float32, float64, float16 or bfloat16, got ", tensor.scalar_type());
+              " of dtype float32, float64, float16 or bfloat16, got ", shown(tensor.scalar_type()));
 }
 
 void check_matrix(const at::Tensor& tensor, const char* name, const char* meaning) {
   check_dense(tensor, name);
   TORCH_CHECK(tensor.dim() == 2, "lltm_decoupled: expected ", name, " to have 2 dimensions ",
-              meaning, ", got shape ", tensor.sizes());
+              meaning, ", got shape ", shown(tensor.sizes()));
 }
 
 void check_tensor(const at::Tensor& tensor, const char* name, at::IntArrayRef shape,
@@ -32,10 +63,10 @@ void check_tensor(const at::Tensor& tensor, const char* name, at::IntArrayRef sh
   TORCH_CHECK(tensor.device() == like.device(), "lltm_decoupled: expected ", name,
               " on the device of ", like_name, ", ", like.device(), ", got ", tensor.device());
   TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "lltm_decoupled: expected ", name,
-              " of the dtype of ", like_name, ", ", like.scalar_type(), ", got ",
-              tensor.scalar_type());
+              " of the dtype of ", like_name, ", ", shown(like.scalar_type()), ", got ",
+              shown(tensor.scalar_type()));
   TORCH_CHECK(tensor.sizes() == shape, "lltm_decoupled: expected ", name, " of shape ", meaning,
-              " = ", shape, ", got ", tensor.sizes());
+              " = ", shown(shape), ", got ", shown(tensor.sizes()));
 }
 
 int64_t check_weights(const at::Tensor& weights, int64_t input_features) {
@@ -43,7 +74,7 @@ int64_t check_weights(const at::Tensor& weights, int64_t input_features) {
   TORCH_CHECK(weights.size(0) == 3 * state_size && weights.size(1) == state_size + input_features,
               "lltm_decoupled: expected weights of shape (3 * state_size, state_size + "
               "input_features), with input_features = ",
-              input_features, " as input has, got ", weights.sizes());
+              input_features, " as input has, got ", shown(weights.sizes()));
   return state_size;
 }
 

@@ -4,7 +4,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
+
 namespace lltm_bindings {
+
+// As Python shows them: "(2, 4)", "(12,)", "torch.float32".
+std::string shown(at::IntArrayRef shape);
+std::string shown(at::ScalarType dtype);
 
 struct CellSizes {
   int64_t batch_size;

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import lltm_decoupled
-from lltm_decoupled import compat, reference
+from lltm_decoupled import compat, jit, reference
 
 PAGE = Path(__file__).resolve().parent / "api.md"
 
@@ -24,8 +24,13 @@ SECTIONS = (
     ("Functions", lltm_decoupled, ("lltm_cell", "lltm_sequence", "LLTMFunction")),
     ("The tutorial's raw functions", lltm_decoupled, ("forward", "backward")),
     ("This binary", lltm_decoupled, ("build_info",)),
+    ("lltm_decoupled.jit", jit, ("load",)),
     ("lltm_decoupled.compat", compat, ("lltm_cpp", "lltm_cuda")),
-    ("lltm_decoupled.reference", reference, ("lltm_cell", "lltm_sequence")),
+    (
+        "lltm_decoupled.reference",
+        reference,
+        ("LLTM", "LLTMSequence", "lltm_cell", "lltm_sequence", "forward", "backward"),
+    ),
 )
 
 

@@ -7,13 +7,14 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from ._arguments import Pair, State, pair, refuse_foreign_input, refuse_two_states, shown_as
 from ._layer_parameters import LayerParameters
-from ._module import Pair, State, pair
 
 # torch before 1.12 has no names for overloads.
 _reshaped = getattr(torch.ops.aten._unsafe_view, "default", torch.ops.aten._unsafe_view)
 
 
+@shown_as("LLTMSequence")
 class LLTMSequenceBase(LayerParameters):
     """LLTM over whole sequences: layers and directions as nn.LSTM has them.
 
@@ -35,6 +36,7 @@ class LLTMSequenceBase(LayerParameters):
             a step, in training. In evaluation nothing is random, and nothing is scaled.
         recompute: keep only inputs and outputs of each layer for backward, and compute the steps
             again there: less memory for more time, the same values
+        proj_size: 0, for code that gives nn.LSTM its default; there are no projections
 
     Parameters, for layer k from 0, in the layout of LLTM's own `weights` and `bias`:
         weights_l{k}: (3H, H + I), and (3H, H + D * H) from the second layer on
@@ -52,9 +54,11 @@ class LLTMSequenceBase(LayerParameters):
     of h and of the cell, each direction in turn, then dropout.
 
     Raises:
-        ValueError: a size is not a positive integer, a probability not in [0, 1]
+        ValueError: a size is not a positive integer, a probability not in [0, 1], dtype not one of
+            lltm_sequence's
         RuntimeError: a tensor of the wrong shape, dtype or device; the message names it
-        TypeError: a flag is not a bool, input not a tensor, state not a pair of tensors
+        TypeError: a flag is not a bool, proj_size not 0, input not a tensor, state not a pair of
+            tensors
     """
 
     _sequence: Callable[..., Tuple[Tensor, Tensor, Tensor]]
@@ -70,8 +74,13 @@ class LLTMSequenceBase(LayerParameters):
         def __call__(self, input: Any, state: Any = None) -> Any: ...
 
     def forward(
-        self, input: Union[Tensor, PackedSequence], state: Optional[State] = None
+        self,
+        input: Union[Tensor, PackedSequence],
+        state: Optional[State] = None,
+        *more: object,
     ) -> Tuple[Union[Tensor, PackedSequence], Pair]:
+        if more:
+            refuse_two_states(self, "(h0, c0)")
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, state)
         if not isinstance(input, torch.Tensor):
@@ -131,22 +140,29 @@ class LLTMSequenceBase(LayerParameters):
         else:
             starts = [part.unbind(0) for part in state]
         states: List[List[Tensor]] = []
-        for suffixes in self._suffixes():
-            if states and self.dropout > 0:
+        for layer, suffixes in enumerate(self._suffixes()):
+            if layer > 0 and self.dropout > 0:
                 input = F.dropout(input, self.dropout, self.training)
             outputs = []
             for direction, suffix in enumerate(suffixes):
                 masks = [self._zoneout_mask(p, input) for p in self.zoneout]
-                output, *last = self._sequence(
-                    input,
-                    *self._cell_parameters(suffix),
-                    *(part[len(states)] for part in starts),
-                    batch_sizes=batch_sizes,
-                    reverse=direction == 1,
-                    recompute=self.recompute,
-                    zoneout_h=masks[0],
-                    zoneout_c=masks[1],
-                )
+                weights, bias = self._cell_parameters(suffix)
+                try:
+                    output, *last = self._sequence(
+                        input,
+                        weights,
+                        bias,
+                        *(part[len(states)] for part in starts),
+                        batch_sizes=batch_sizes,
+                        reverse=direction == 1,
+                        recompute=self.recompute,
+                        zoneout_h=masks[0],
+                        zoneout_c=masks[1],
+                    )
+                except RuntimeError:
+                    if layer == 0:
+                        refuse_foreign_input(input, weights)
+                    raise
                 outputs.append(output)
                 states.append(last)
             input = outputs[0] if len(outputs) == 1 else torch.cat(outputs, -1)

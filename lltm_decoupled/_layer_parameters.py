@@ -7,9 +7,11 @@ import torch
 from torch import Tensor
 from torch.types import Device
 
-from ._module import LLTMParameters, flag, positive, probabilities, probability
+from ._arguments import flag, floating, positive, probabilities, probability, shown_as
+from ._module import LLTMParameters
 
 
+@shown_as("LLTMSequence")
 class LayerParameters(LLTMParameters):
     """What LLTMSequence holds; its arguments are described there."""
 
@@ -27,8 +29,14 @@ class LayerParameters(LLTMParameters):
         *,
         zoneout: Sequence[float] = (0.0, 0.0),
         recompute: bool = False,
+        proj_size: int = 0,
     ) -> None:
         super().__init__()
+        if proj_size != 0:
+            raise TypeError(
+                "LLTMSequence has no projections: proj_size is not supported, and must be 0, "
+                f"got {proj_size!r}"
+            )
         self.input_size = positive("input_size", input_size)
         self.hidden_size = positive("hidden_size", hidden_size)
         self.num_layers = positive("num_layers", num_layers)
@@ -44,7 +52,7 @@ class LayerParameters(LLTMParameters):
                 f"dropout={dropout} does nothing with num_layers=1",
                 stacklevel=2,
             )
-        factory = {"device": device, "dtype": dtype}
+        factory = {"device": device, "dtype": floating("dtype", dtype)}
         width = self.input_size
         for suffixes in self._suffixes():
             for suffix in suffixes:

@@ -1,27 +1,23 @@
 """The module around a cell function: parameters, default state, old checkpoints."""
 
 import math
-import numbers
-import operator
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Callable,
-    Dict,
-    List,
-    Optional,
-    Sequence,
-    SupportsIndex,
-    Tuple,
-    Union,
-)
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, SupportsIndex
 
 import torch
 from torch import Tensor, nn
 from torch.types import Device
 
-Pair = Tuple[Tensor, Tensor]
-State = Union[Pair, List[Tensor]]  # what a caller may give
+from ._arguments import (
+    Pair,
+    State,
+    flag,
+    floating,
+    pair,
+    positive,
+    refuse_foreign_input,
+    refuse_two_states,
+    shown_as,
+)
 
 
 class LLTMParameters(nn.Module):
@@ -55,7 +51,15 @@ class LLTMParameters(nn.Module):
                 state_dict[prefix + name] = bias.reshape(-1)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
+    def __prepare_scriptable__(self) -> "LLTMParameters":
+        """torch.jit.script asks for this before it compiles, and would fail in words of its own."""
+        raise RuntimeError(
+            f"torch.jit.script cannot compile {type(self).__name__}: take torch.jit.trace, or "
+            "script a function that calls torch.ops.lltm_decoupled or reference.lltm_cell"
+        )
 
+
+@shown_as("LLTM")
 class LLTMBase(LLTMParameters):
     """An LLTM cell: one step of the recurrent unit of the PyTorch extension tutorial.
 
@@ -76,9 +80,9 @@ class LLTMBase(LLTMParameters):
     (input_features) and state (state_size), (state_size) give two tensors of (state_size).
 
     Raises:
-        ValueError: a size is not a positive integer
+        ValueError: a size is not a positive integer, dtype not one of lltm_cell's
         RuntimeError: a tensor of the wrong shape, dtype or device; the message names it
-        TypeError: input is not a tensor, or state is not a pair of tensors
+        TypeError: bias is not a bool, input not a tensor, state not a pair of tensors
     """
 
     weights: nn.Parameter
@@ -96,8 +100,8 @@ class LLTMBase(LLTMParameters):
         super().__init__()
         self.input_features = input_features = positive("input_features", input_features)
         self.state_size = state_size = positive("state_size", state_size)
-        factory = {"device": device, "dtype": dtype}
-        self._add_cell("", input_features, state_size, bias, factory)
+        factory = {"device": device, "dtype": floating("dtype", dtype)}
+        self._add_cell("", input_features, state_size, flag("bias", bias), factory)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -108,7 +112,9 @@ class LLTMBase(LLTMParameters):
 
         def __call__(self, input: Tensor, state: Optional[State] = None) -> Pair: ...
 
-    def forward(self, input: Tensor, state: Optional[State] = None) -> Pair:
+    def forward(self, input: Tensor, state: Optional[State] = None, *more: object) -> Pair:
+        if more:
+            refuse_two_states(self, "(h, cell)")
         if not isinstance(input, torch.Tensor):
             raise TypeError(f"input must be a tensor, got {type(input).__name__}")
         if state is None:
@@ -122,49 +128,19 @@ class LLTMBase(LLTMParameters):
                 "without one each, got input {}, h {} and cell {}".format(*shapes)
             )
         if input.dim() == 1:
-            rows = (tensor.unsqueeze(0) for tensor in (old_h, old_cell))
-            new_h, new_cell = self._cell(input.unsqueeze(0), self.weights, self.bias, *rows)
+            rows = (tensor.unsqueeze(0) for tensor in (input, old_h, old_cell))
+            new_h, new_cell = self._step(*rows)
             return new_h.squeeze(0), new_cell.squeeze(0)
-        return self._cell(input, self.weights, self.bias, old_h, old_cell)
+        return self._step(input, old_h, old_cell)
+
+    def _step(self, input: Tensor, old_h: Tensor, old_cell: Tensor) -> Pair:
+        weights = self.weights
+        try:
+            return self._cell(input, weights, self.bias, old_h, old_cell)
+        except RuntimeError:
+            refuse_foreign_input(input, weights)
+            raise
 
     def extra_repr(self) -> str:
         bias = "" if self.bias is not None else ", bias=False"
         return f"{self.input_features}, {self.state_size}{bias}"
-
-
-def positive(name: str, size: SupportsIndex) -> int:
-    """`size` as an int; any type of integer will do, NumPy's too."""
-    if not isinstance(size, bool) and hasattr(type(size), "__index__"):
-        number = operator.index(size)
-        if number > 0:
-            return number
-    raise ValueError(f"{name} must be a positive integer, got {size!r}")
-
-
-def flag(name: str, value: bool) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be a bool, got {value!r}")
-    return value
-
-
-def probability(name: str, value: float) -> float:
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a number in [0, 1], got {value!r}")
-    return float(value)
-
-
-def probabilities(name: str, values: Sequence[float]) -> Tuple[float, float]:
-    if not isinstance(values, (tuple, list)) or len(values) != 2:
-        raise ValueError(f"{name} must be a pair of numbers (of h, of the cell), got {values!r}")
-    return probability(name, values[0]), probability(name, values[1])
-
-
-def pair(state: State, names: str) -> State:
-    if isinstance(state, (tuple, list)) and len(state) == 2:
-        if all(isinstance(part, torch.Tensor) for part in state):
-            return state
-    got = type(state).__name__
-    if isinstance(state, (tuple, list)):
-        got += " of " + (", ".join(type(part).__name__ for part in state) or "nothing")
-    raise TypeError(f"state must be a pair of tensors ({names}) or None, got {got}")

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from . import reference
+from ._arguments import refuse_non_tensors
 from ._module import LLTMBase
 from ._native import when_loaded
 
@@ -47,10 +48,16 @@ def lltm_cell(
     Raises:
         RuntimeError: a tensor of the wrong shape, dtype or device; the message names the argument,
             what it got and what was expected. Nothing was computed then.
+        TypeError: what is no tensor; the message names the argument too
 
     Source: bindings/cell.cpp, cuda_core/lltm.h; the formula in PyTorch is reference.lltm_cell.
     """
-    outputs: Tuple[Tensor, Tensor] = _cell(input, weights, bias, old_h, old_cell)
+    try:
+        outputs: Tuple[Tensor, Tensor] = _cell(input, weights, bias, old_h, old_cell)
+    except Exception:
+        tensors = {"input": input, "weights": weights, "old_h": old_h, "old_cell": old_cell}
+        refuse_non_tensors(tensors, optional={"bias": bias})
+        raise
     return outputs
 
 

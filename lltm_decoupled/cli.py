@@ -77,7 +77,13 @@ def main(argv=None):
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace", line_buffering=True)
     with _processes().only_the_first_prints():
-        return _run(build_parser().parse_args(argv))
+        args, unknown = build_parser().parse_known_args(argv)
+        if unknown:  # here, as argparse would point to the help of all commands
+            _tell(
+                args.prog, f"unrecognized arguments: {' '.join(unknown)} (see {args.prog} --help)"
+            )
+            return 2
+        return _run(args)
 
 
 def _run(args):

@@ -13,6 +13,7 @@ from typing import List, Optional
 from torch import Tensor
 
 from . import reference
+from ._arguments import refuse_non_tensors
 from ._native import loaded
 
 __all__ = ["backward", "forward", "lltm_cpp", "lltm_cuda"]
@@ -32,11 +33,19 @@ def forward(
         (batch_size, state_size), X = [old_h, input], gate_weights (batch_size, 3 * state_size).
 
     Raises:
-        RuntimeError: a tensor of the wrong shape, dtype or device.
+        RuntimeError: a tensor of the wrong shape, dtype or device; the message names it
+        TypeError: what is no tensor; the message names it
 
     Source: bindings/tutorial.cpp.
     """
-    outputs: List[Tensor] = (loaded() or reference).forward(input, weights, bias, old_h, old_cell)
+    try:
+        outputs: List[Tensor] = (loaded() or reference).forward(
+            input, weights, bias, old_h, old_cell
+        )
+    except Exception:
+        tensors = {"input": input, "weights": weights, "old_h": old_h, "old_cell": old_cell}
+        refuse_non_tensors(tensors, optional={"bias": bias})
+        raise
     return outputs
 
 
@@ -61,7 +70,8 @@ def backward(
         have the shape of what they are the gradient of.
 
     Raises:
-        RuntimeError: a tensor of the wrong shape, dtype or device.
+        RuntimeError: a tensor of the wrong shape, dtype or device; the message names it
+        TypeError: what is no tensor; the message names it
 
     Source: bindings/tutorial.cpp.
     """
@@ -90,17 +100,22 @@ def _backward_with_d_gates(
     weights: Tensor,
 ) -> List[Tensor]:
     """As backward, with d_gates (batch_size, 3 * state_size) as a sixth value."""
-    gradients: List[Tensor] = (loaded() or reference).backward(
-        grad_h,
-        grad_cell,
-        new_cell,
-        input_gate,
-        output_gate,
-        candidate_cell,
-        X,
-        gate_weights,
-        weights,
-    )
+    tensors = {
+        "grad_h": grad_h,
+        "grad_cell": grad_cell,
+        "new_cell": new_cell,
+        "input_gate": input_gate,
+        "output_gate": output_gate,
+        "candidate_cell": candidate_cell,
+        "X": X,
+        "gate_weights": gate_weights,
+        "weights": weights,
+    }
+    try:
+        gradients: List[Tensor] = (loaded() or reference).backward(**tensors)
+    except Exception:
+        refuse_non_tensors(tensors, optional={})
+        raise
     return gradients
 
 

@@ -2,7 +2,8 @@
 
 Every function and module here gives the result that its compiled twin must give, on any device and
 dtype that PyTorch's own operators support. Use it where a compiled operator cannot go, such as an
-ONNX or TorchScript export: the parameters and the state dict are the same.
+ONNX export, or a torch.jit.trace that runs without this package: the parameters and the state dict
+are the same.
 """
 
 from typing import Any, List, Optional, Sequence, Tuple
@@ -156,14 +157,16 @@ def backward(
 
 
 class LLTM(LLTMBase):
-    __doc__ = LLTMBase.__doc__
+    """lltm_decoupled.LLTM in plain PyTorch: the same arguments, parameters, calls and errors."""
 
     _cell = staticmethod(lltm_cell)
 
 
 class LLTMSequence(LLTMSequenceBase):
-    __doc__ = LLTMSequenceBase.__doc__
+    """lltm_decoupled.LLTMSequence in plain PyTorch: the same arguments, parameters, calls and
+    errors. recompute is accepted and saves nothing: autograd keeps every step.
+    """
 
     @staticmethod
     def _sequence(*args: Any, recompute: bool, **options: Any) -> Tuple[Tensor, Tensor, Tensor]:
-        return lltm_sequence(*args, **options)  # autograd keeps every step, with recompute too
+        return lltm_sequence(*args, **options)

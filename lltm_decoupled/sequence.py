@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from . import reference
+from ._arguments import refuse_non_flags, refuse_non_tensors
 from ._layer import LLTMSequenceBase
 from ._native import when_loaded
 
@@ -92,12 +93,26 @@ def lltm_sequence(
     Raises:
         RuntimeError: a tensor of the wrong shape, dtype or device; the message names the argument,
             what it got and what was expected. Nothing was computed then.
+        TypeError: what is no tensor, or no bool; the message names the argument too
 
     Source: bindings/sequence.h; the formula in PyTorch is reference.lltm_sequence.
     """
-    outputs: Tuple[Tensor, Tensor, Tensor] = _sequence(
-        input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zoneout_h, zoneout_c
-    )
+    try:
+        outputs: Tuple[Tensor, Tensor, Tensor] = _sequence(
+            input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zoneout_h, zoneout_c
+        )
+    except Exception:
+        refuse_non_tensors(
+            {"input": input, "weights": weights, "h0": h0, "c0": c0},
+            optional={
+                "bias": bias,
+                "batch_sizes": batch_sizes,
+                "zoneout_h": zoneout_h,
+                "zoneout_c": zoneout_c,
+            },
+        )
+        refuse_non_flags(reverse=reverse, recompute=recompute)
+        raise
     return outputs
 
 

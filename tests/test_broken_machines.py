@@ -44,6 +44,14 @@ probe.DEFAULT_CUDA = "nowhere"
 sys.argv[0] = "setup.py"
 runpy.run_path("setup.py", run_name="__main__")
 """
+# `python -m build_support` on the same machine
+SAID_BY_MAKE = """\
+import runpy
+from build_support import probe
+probe.DEFAULT_CUDA = "nowhere"
+runpy.run_module("build_support", run_name="__main__")
+"""
+NAMED = ("lltm_decoupled: building ", "lltm_decoupled: error: ")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +76,7 @@ def machine(tmp_path):
 
 
 def build(checkout, env, python=sys.executable, **more):
-    """What `setup.py build_ext` prints, and the one line of it that explains."""
+    """What `setup.py build_ext` prints, and the one line of it that explains. make says it too."""
     without = (
         "CUDA_HOME",
         "CUDA_PATH",
@@ -78,19 +86,24 @@ def build(checkout, env, python=sys.executable, **more):
         "CXX",
     )
     clean = {name: value for name, value in os.environ.items() if name not in without}
-    done = subprocess.run(
-        [str(python), "-c", SETUP, "build_ext"],
-        cwd=str(checkout),
-        env={**clean, **env, **more},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    output = done.stdout.decode("utf-8", errors="replace")
-    assert done.returncode != 0 and "Traceback" not in output, output
-    lines = [line for line in output.splitlines() if line.startswith("lltm_decoupled: ")]
-    assert len(lines) == 1, output
-    return output, lines[0]
+    outputs, lines = [], []
+    for arguments in (["-c", SETUP, "build_ext"], ["-c", SAID_BY_MAKE]):
+        done = subprocess.run(
+            [str(python), *arguments],
+            cwd=str(checkout),
+            env={**clean, **env, **more},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        output = done.stdout.decode("utf-8", errors="replace")
+        assert "Traceback" not in output, output
+        outputs.append(output)
+        lines.append([line for line in output.splitlines() if line.startswith(NAMED)])
+    assert done.returncode == (": error: " in lines[0][0]), output
+    assert len(lines[0]) == 1 and lines[0] == lines[1], outputs
+    assert ("minutes" in outputs[1]) == ("building with CUDA" in outputs[1])
+    return outputs[0], lines[0][0]
 
 
 def no_nvcc(folder):
@@ -188,3 +201,11 @@ def test_binary_that_does_not_load(tmp_path):
     code += "sys.meta_path = [f for f in sys.meta_path if 'editable' not in repr(f).lower()];"
     message = import_under(code + "import lltm_decoupled", tmp_path)
     assert "the compiled module lltm_decoupled._C cannot be loaded under torch " in message
+
+
+def test_make_says_what_it_will_build(checkout):
+    """pip -q, which make calls, does not show what setup.py says."""
+    make = shutil.which("make") or pytest.skip("no make")
+    status, output = run(make, "-n", "demo", "VENV=nowhere", cwd=checkout)
+    assert status == 0, output
+    assert output.index("-m build_support") < output.index("--no-build-isolation -e")

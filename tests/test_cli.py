@@ -70,8 +70,20 @@ def test_unknown_command(capsys):
     assert "'fly'" in fails(capsys, "fly")
 
 
-def test_unknown_option(capsys):
-    assert "--fly" in fails(capsys, "info", "--fly")
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_a_mistake_points_to_the_help_of_its_command(capsys, command):
+    for words in (("--fly",), ("--fly", "float99"), ("fly",), ("--fly=99", "fly")):
+        line = fails(capsys, command, *words)
+        assert line == (
+            f"python -m lltm_decoupled {command}: error: unrecognized arguments: {' '.join(words)} "
+            f"(see python -m lltm_decoupled {command} --help)\n"
+        )
+
+
+@pytest.mark.parametrize("words", ["demo --steps x", "check --dtype x", "bench --turns x"])
+def test_a_wrong_value_points_to_the_help_of_its_command(capsys, words):
+    line = fails(capsys, *words.split())
+    assert line.endswith(f"(see python -m lltm_decoupled {words.split()[0]} --help)\n")
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)

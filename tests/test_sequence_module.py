@@ -212,3 +212,20 @@ def test_positional_order_is_that_of_lstm():
     for name in "input_size hidden_size num_layers bias batch_first dropout bidirectional".split():
         assert getattr(module, name) == getattr(lstm, name), name
     assert module.weights_l0.dtype == torch.float64
+
+
+def test_what_differs_from_lstm():
+    """docs/layer.md lists it."""
+    module, lstm = LLTMSequence(3, 4), nn.LSTM(3, 4)
+    for name in "proj_size mode".split():
+        assert hasattr(lstm, name) and not hasattr(module, name)
+    state = (torch.randn(1, 5, 4), torch.randn(1, 5, 4))
+    input = torch.randn(2, 5, 3)
+    lstm(input, hx=state)
+    with pytest.raises(TypeError, match="hx"):
+        module(input, hx=state)
+    with pytest.raises(RuntimeError):
+        lstm(input[:0], state)
+    output, last = module(input[:0], state)
+    assert output.shape == (0, 5, 4) and all_equal(last, state)
+    module.flatten_parameters()

@@ -12,8 +12,8 @@ from repository import ROOT, read, run, tool
 from lltm_decoupled import _native
 
 USER_PROGRAM, WRONG_USES = "tests/typed/user_program.py", "tests/typed/wrong_uses.py"
-MODULES = "__init__ cell compat reference sequence _layer _layer_parameters _module _native"
-PUBLIC = [f"lltm_decoupled/{name}.py" for name in MODULES.split()]
+MODULES = "__init__ cell compat reference sequence _arguments _layer _layer_parameters _module"
+PUBLIC = [f"lltm_decoupled/{name}.py" for name in [*MODULES.split(), "_native"]]
 
 
 def need_torch(*oldest):

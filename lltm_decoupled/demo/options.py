@@ -61,7 +61,8 @@ def add_arguments(parser):
         "was killed, --steps counts from the training's start, and --metrics is continued"
     )
     add("--resume", action="store_true", help=resume)
-    add("--metrics", metavar="FILE", help="write a JSON line for each update")
+    lines = "write a JSON line for each update; a sample is one row's window of characters"
+    add("--metrics", metavar="FILE", help=lines)
     add("--plot", metavar="FILE", help="draw the loss of each update, as .png, .svg or .pdf")
 
 

@@ -15,9 +15,8 @@ def report(args, trainer, alphabet, held_out, bits, ended):
     """
     model, window = trainer.model, len(trainer.windows[0][0])
     print(f"after      {bits:.4f} bits per held-out character, after {trainer.step} steps")
-    speed = trainer.characters / trainer.seconds if trainer.characters else 0
     early = f"; ended early: {ended}" if ended else ""
-    print(f"training   {trainer.seconds:.1f} s, {speed:,.0f} characters a second{early}")
+    print(f"training   {speed_of(trainer, window)}{early}")
     for what, path in (("saved", args.save), ("metrics", args.metrics), ("plot", args.plot)):
         if path:
             print(f"{what:10} {path}")
@@ -29,6 +28,17 @@ def report(args, trainer, alphabet, held_out, bits, ended):
         written = generate(model, held_out[:window], args.sample, window, args.seed)
         print("sample\n" + "".join(alphabet[code] for code in written.tolist()))
     return 0 if agrees else 1
+
+
+def speed_of(trainer, window):
+    """Return the words for it, in characters and in the samples that --metrics counts."""
+    if not trainer.characters:
+        return "none in this run"
+    speed = trainer.characters / trainer.seconds
+    return (
+        f"{trainer.seconds:.1f} s, {speed:,.0f} characters a second "
+        f"({speed / window:,.0f} samples, each a window of {window})"
+    )
 
 
 def report_speed(layer, characters):

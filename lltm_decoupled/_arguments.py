@@ -1,0 +1,152 @@
+"""What a caller may pass, and the words for what it may not."""
+
+import inspect
+import numbers
+import operator
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Optional,
+    Sequence,
+    SupportsIndex,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+)
+
+import torch
+from torch import Tensor
+
+Pair = Tuple[Tensor, Tensor]
+State = Union[Pair, List[Tensor]]  # what a caller may give
+Class = TypeVar("Class")
+
+DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+
+
+def shown_as(name: str) -> Callable[[Type[Class]], Type[Class]]:
+    """For a base class: Python's own errors about arguments then name the public class."""
+
+    def rename(base: Type[Class]) -> Type[Class]:
+        for function in vars(base).values():
+            if inspect.isfunction(function):
+                function.__qualname__ = f"{name}.{function.__name__}"
+        return base
+
+    return rename
+
+
+def positive(name: str, size: SupportsIndex) -> int:
+    """`size` as an int; any type of integer will do, NumPy's too."""
+    if not isinstance(size, bool) and hasattr(type(size), "__index__"):
+        number = operator.index(size)
+        if number > 0:
+            return number
+    raise ValueError(f"{name} must be a positive integer, got {size!r}")
+
+
+def flag(name: str, value: bool) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a bool, got {value!r}")
+    return value
+
+
+def floating(name: str, dtype: Optional[torch.dtype]) -> Optional[torch.dtype]:
+    if dtype is not None and dtype not in DTYPES:
+        raise ValueError(
+            f"{name} must be torch.float32, float64, float16 or bfloat16, got {dtype!r}"
+        )
+    return dtype
+
+
+def probability(name: str, value: float) -> float:
+    if not _is_probability(value):
+        raise ValueError(f"{name} must be a number in [0, 1], got {value!r}")
+    return float(value)
+
+
+def probabilities(name: str, values: Sequence[float]) -> Tuple[float, float]:
+    is_pair = isinstance(values, (tuple, list)) and len(values) == 2
+    if not is_pair or not all(map(_is_probability, values)):
+        raise ValueError(
+            f"{name} must be a pair of numbers in [0, 1] (of h, of the cell), got {values!r}"
+        )
+    return float(values[0]), float(values[1])
+
+
+def _is_probability(value: float) -> bool:
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return is_number and 0 <= value <= 1
+
+
+def pair(state: State, names: str) -> State:
+    if isinstance(state, (tuple, list)) and len(state) == 2:
+        if all(isinstance(part, torch.Tensor) for part in state):
+            return state
+    got = type(state).__name__
+    if isinstance(state, (tuple, list)):
+        got += " of " + (", ".join(type(part).__name__ for part in state) or "nothing")
+    raise TypeError(f"state must be a pair of tensors ({names}) or None, got {got}")
+
+
+def refuse_two_states(module: torch.nn.Module, names: str) -> None:
+    """For module(input, h, c)."""
+    raise TypeError(
+        f"{type(module).__name__} takes input and state, and the state is a pair: "
+        f"call it with (input, {names})"
+    )
+
+
+# What follows is called where an operator has refused its arguments. A legal call pays nothing for
+# it, and what the operator takes, under autocast or from a compiler, is the operator's to say.
+
+
+def refuse_non_tensors(required: Dict[str, Any], optional: Dict[str, Any]) -> None:
+    """Torch's own error names the argument among five lines of other things."""
+    for name, value in {**required, **optional}.items():
+        is_tensor = hasattr(type(value), "__torch_function__")  # or what torch takes for one
+        if not is_tensor and not (value is None and name in optional):
+            or_none = " or None" if name in optional else ""
+            message = f"{name} must be a tensor{or_none}, got {type(value).__name__}"
+            raise TypeError(message) from None
+
+
+def refuse_non_flags(**values: Any) -> None:
+    """Torch takes what has a truth value: 1, NumPy's bools. Text and lists have a length."""
+    for name, value in values.items():
+        if not hasattr(type(value), "__bool__"):
+            raise TypeError(f"{name} must be a bool, got {value!r}") from None
+
+
+def refuse_foreign_input(input: Tensor, weights: Tensor) -> None:
+    """The operator blames the weights, which the caller of a module has not passed."""
+    if input.device != weights.device:
+        raise RuntimeError(
+            f"lltm_decoupled: expected input on the device of the parameters, {weights.device}, "
+            f"got {input.device}: pass input.to('{weights.device}'), or move the module"
+        ) from None
+    if input.dtype != weights.dtype and not _autocast_unites(input, weights):
+        convert = f", or convert the module with .to({input.dtype})"
+        raise RuntimeError(
+            f"lltm_decoupled: expected input of the dtype of the parameters, {weights.dtype}, "
+            f"got {input.dtype}: pass input.to({weights.dtype})"
+            f"{convert if input.dtype in DTYPES else ''}"
+        ) from None
+
+
+def _autocast_unites(input: Tensor, weights: Tensor) -> bool:
+    """Autocast casts every dtype of ours but float64."""
+    casts = (torch.float32, torch.float16, torch.bfloat16)
+    return input.dtype in casts and weights.dtype in casts and _is_autocast_on(input.device.type)
+
+
+def _is_autocast_on(device_type: str) -> bool:
+    is_available = getattr(getattr(torch, "amp", None), "is_autocast_available", None)
+    if is_available is not None:  # torch 2.4
+        return is_available(device_type) and torch.is_autocast_enabled(device_type)
+    if device_type == "cpu":
+        return torch.is_autocast_cpu_enabled()
+    return torch.is_autocast_enabled()
