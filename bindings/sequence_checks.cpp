@@ -15,7 +15,7 @@ int64_t check_batch_sizes(const at::Tensor& batch_sizes, int64_t batch_size, int
   TORCH_CHECK(batch_sizes.device().is_cpu() && batch_sizes.scalar_type() == at::kLong &&
                   batch_sizes.dim() == 1,
               "lltm_decoupled: expected batch_sizes to be an int64 vector on the CPU, got dtype ",
-              batch_sizes.scalar_type(), ", shape ", batch_sizes.sizes(), ", on ",
+              shown(batch_sizes.scalar_type()), ", shape ", shown(batch_sizes.sizes()), ", on ",
               batch_sizes.device());
   const int64_t steps = batch_sizes.numel();
   const int64_t* const sizes = batch_sizes.data_ptr<int64_t>();
@@ -40,7 +40,7 @@ void check_mask(const at::Tensor& mask, const char* name, const SequenceArgument
   if (!mask.defined()) return;
   TORCH_CHECK(mask.layout() == at::kStrided && mask.scalar_type() == at::kBool,
               "lltm_decoupled: expected ", name, " to be a dense tensor of dtype bool, got ",
-              mask.scalar_type());
+              shown(mask.scalar_type()));
   TORCH_CHECK(mask.device() == a.input.device(), "lltm_decoupled: expected ", name,
               " on the device of input, ", a.input.device(), ", got ", mask.device());
   const int64_t shape[] = {sizes.steps, sizes.batch_size, sizes.state_size};
@@ -48,7 +48,7 @@ void check_mask(const at::Tensor& mask, const char* name, const SequenceArgument
   const bool packed = a.batch_sizes.defined();
   const at::IntArrayRef expected = packed ? at::IntArrayRef(packed_shape) : at::IntArrayRef(shape);
   TORCH_CHECK(mask.sizes() == expected, "lltm_decoupled: expected ", name,
-              " of the shape of output, ", expected, ", got ", mask.sizes());
+              " of the shape of output, ", shown(expected), ", got ", shown(mask.sizes()));
 }
 
 }  // namespace
@@ -74,12 +74,11 @@ SequenceSizes check_sequence(const SequenceArguments& a) {
                                        "input_features)";
   check_dense(a.input, "input");
   TORCH_CHECK(a.input.dim() == (packed ? 2 : 3), "lltm_decoupled: expected input to have ",
-              packed ? 2 : 3, " dimensions ", meaning, ", got shape ", a.input.sizes());
+              packed ? 2 : 3, " dimensions ", meaning, ", got shape ", shown(a.input.sizes()));
   check_matrix(a.weights, "weights", "(3 * state_size, state_size + input_features)");
   TORCH_CHECK(a.h0.defined() && a.h0.dim() == 2,
               "lltm_decoupled: expected h0 to have 2 dimensions (batch_size, state_size), got ",
-              a.h0.defined() ? "shape " : "None",
-              a.h0.defined() ? a.h0.sizes() : at::IntArrayRef());
+              a.h0.defined() ? "shape " + shown(a.h0.sizes()) : "None");
   SequenceSizes sizes;
   sizes.input_features = a.input.size(-1);
   sizes.batch_size = packed ? a.h0.size(0) : a.input.size(1);

@@ -12,8 +12,7 @@
 
 #include <cuda_runtime.h>
 
-#include "lltm_sequence.h"
-#include "sequence_grid_parts.cuh"
+#include "sequence_grid_places.cuh"
 
 namespace lltm {
 namespace {
@@ -21,88 +20,38 @@ namespace {
 // A block of the launch. Shape says how much it has of what, and its Memory holds weights, sums
 // and, for every turn, a pair of values of each item's state.
 template <typename Shape>
-class GridBlock {
+class GridBlock : protected GridPlaces<Shape> {
  protected:
+  typedef GridPlaces<Shape> Places;
   typedef typename Shape::S S;
   typedef ComputeType<S> Value;
   typedef typename Vector<Value>::Two Two;
   typedef typename Shape::Numbers Numbers;
   typedef typename Shape::Memory Memory;
+  using Places::advance;
+  using Places::inside;
+  using Places::item;
+  using Places::kPieces;
+  using Places::kRowTiles;
+  using Places::lane;
+  using Places::launch;
+  using Places::pieces;
+  using Places::place;
+  using Places::slice;
+  using Places::steps;
+  using Places::warp;
   static const int kUnits = Shape::kUnits;
   static const int kChunks = Shape::kChunks;
   static const int kRun = Numbers::kRun;
-  static const int kRows = Shape::kRows;
   static const int kTiles = Shape::kGates * kUnits / 16;
-  static const int kRowTiles = kRows / 8;
-  static const int kPieces = kChunks * kRowTiles;
-  static const int kWarps = Shape::kWarps;
-  typedef typename Shape::Item Item;
-  static const int kCount = Item::kCount;
+  static const int kCount = Shape::Item::kCount;
   typedef lltm::Reader<kPieces, Shape::kDepth, Numbers::kWordBytes> Reader;
   typedef lltm::Sums<Value> Sums;
 
   __device__ __forceinline__ GridBlock(const SequenceShape& shape, bool from_the_end,
                                        const GridLaunch& launch, Memory& memory)
-      : launch(launch),
-        memory(memory),
-        batch_size(static_cast<int>(shape.batch_size)),
-        H(static_cast<int>(shape.state_size)),
-        steps(static_cast<int>(shape.steps)),
-        slice(blockIdx.x % launch.slices),
-        first_group(blockIdx.x / launch.slices * launch.turns),
-        warp(threadIdx.x >> 5),
-        lane(threadIdx.x & 31),
-        packed(shape.first_rows != nullptr),
-        rows(shape, from_the_end),
-        lines(shape, from_the_end),
-        states_of_step(rows.advance * H),
-        item(threadIdx.x, slice, H),
-        fetched(threadIdx.x - Item::kFirstFetcher, slice, H) {}
+      : Places(shape, from_the_end, launch), memory(memory) {}
 
-  __device__ __forceinline__ int row(const Item& item, int turn) const {
-    return (first_group + turn) * kRows + item.row;
-  }
-  __device__ __forceinline__ bool inside(const Item& item, int turn) const {
-    return item.has_unit && row(item, turn) < batch_size;
-  }
-  // Whether there is something to compute; with packed data a row may lack a step.
-  __device__ __forceinline__ bool inside(const Item& item, Position p) const {
-    return inside(item, p.turn) && has(p.step, row(item, p.turn));
-  }
-  __device__ __forceinline__ bool has(int step, int row) const {
-    return !packed || lines.has(step, row);
-  }
-  // Whether that is the first step of this thread's row, or its last one.
-  __device__ __forceinline__ bool is_first(Position p) const {
-    return p.step == 0 || !has(p.step - 1, row(item, p.turn));
-  }
-  __device__ __forceinline__ bool is_last(Position p) const {
-    return p.step + 1 == steps || !has(p.step + 1, row(item, p.turn));
-  }
-  __device__ __forceinline__ Position start() const {
-    return {0, 0, (packed ? lines[0] : rows[0]) * H};
-  }
-  __device__ __forceinline__ void advance(Position& p) const {
-    if (++p.turn < launch.turns) return;
-    p.turn = 0;
-    ++p.step;
-    if (!packed) {
-      p.start += states_of_step;
-    } else if (p.step < steps) {
-      p.start = lines[p.step] * H;
-    }
-  }
-  // Where an item's pair is in the states, or in one of the states of a turn.
-  __device__ __forceinline__ int place(const Item& item, int turn) const {
-    return row(item, turn) * H + item.unit;
-  }
-  __device__ __forceinline__ int64_t place(const Item& item, Position p) const {
-    return p.start + place(item, p.turn);
-  }
-  // The same in gates, of the first of the three.
-  __device__ __forceinline__ int64_t gates_place(const Item& item, Position p) const {
-    return 3 * place(item, p) - 2 * item.unit;
-  }
   __device__ __forceinline__ Two& state_of(int turn) {
     return memory.states[turn * kCount + threadIdx.x];
   }
@@ -119,21 +68,6 @@ class GridBlock {
       if (!inside(item, turn)) continue;
       store_pair(state_of(turn).x, state_of(turn).y, states + place(item, turn));
     }
-  }
-
-  // The exchange of this block's group in the slot of a step.
-  __device__ __forceinline__ char* group(int step, int turn) const {
-    const uint32_t slot = static_cast<uint32_t>(step) % kSlots * launch.slot_bytes;
-    return launch.ring + (slot + (first_group + turn) * (kWarps * kPieces * 512));
-  }
-  // What this lane reads for a position: what the step before it sent.
-  __device__ __forceinline__ const char* pieces(Position p) const {
-    return group(p.step - 1, p.turn) + warp * (kPieces * 512) + lane * 16;
-  }
-  __device__ __forceinline__ bool is_sent(int step) const { return step + 1 < steps; }
-  // Whether this step makes the words of a later one absent: those that an earlier one left.
-  __device__ __forceinline__ bool removes(int step) const {
-    return step >= kSlots - kRemovedAhead && is_sent(step + kRemovedAhead);
   }
 
   // run(gate, k, unit) -> the operand's run of K from k on, of one unit
@@ -220,15 +154,7 @@ class GridBlock {
     }
   }
 
-  const GridLaunch& launch;
   Memory& memory;
-  const int batch_size, H, steps, slice, first_group, warp, lane;
-  const bool packed;
-  const StepRows<false> rows;
-  const StepRows<true> lines;  // with packed data
-  const int64_t states_of_step;
-  const Item item;     // of this thread
-  const Item fetched;  // the one that it fetches for
 
  private:
   template <int c>

@@ -31,13 +31,12 @@ struct BackwardShape {
 
   // Whether one thread prepares what another one needs.
   static const bool kHandsOver = Item::kFirstFetcher > 0;
-  static const int kPrepared = kHandsOver ? Item::kCount : 1;
 
   struct Memory {
     UnitPair weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
     PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> sums;
     Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];
-    typename Vector<ComputeType<S>>::Two prepared[2][5][kPrepared];
+    CoefficientPairs<ComputeType<S>, kHandsOver ? Item::kCount : 1> prepared[2];
     typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
   };
   static size_t memory_bytes(int turns) {
@@ -159,28 +158,14 @@ class GridBackward : GridBlock<Shape> {
                                                  grad.x);
     second = coefficients<typename Numbers::Math>(input_gate.y, output_gate.y, candidate.y, cell.y,
                                                   grad.y);
-    if (!kHandsOver) return;
-    Two(*const to)[Shape::kPrepared] = memory.prepared[count & 1];
-    const int i = fetched.number;
-    to[0][i] = two_of(first.grad_output, second.grad_output);
-    to[1][i] = two_of(first.d_cell_of_h, second.d_cell_of_h);
-    to[2][i] = two_of(first.d_output_of_h, second.d_output_of_h);
-    to[3][i] = two_of(first.d_input_of_cell, second.d_input_of_cell);
-    to[4][i] = two_of(first.d_candidate_of_cell, second.d_candidate_of_cell);
-  }
-  // Those that another thread has prepared.
-  __device__ __forceinline__ void take_over(int parity) {
-    const Two(*const from)[Shape::kPrepared] = memory.prepared[parity];
-    const int i = item.number;
-    first = {from[0][i].x, from[1][i].x, from[2][i].x, from[3][i].x, from[4][i].x};
-    second = {from[0][i].y, from[1][i].y, from[2][i].y, from[3][i].y, from[4][i].y};
+    if (kHandsOver) memory.prepared[count & 1].put(fetched.number, first, second);
   }
 
   __device__ __forceinline__ void compute(Position p, bool is_inside, int parity) {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) d_first[gate] = d_second[gate] = 0;
     if (is_inside) {
-      if (kHandsOver) take_over(parity);
+      if (kHandsOver) memory.prepared[parity].get(item.number, first, second);
       const bool is_first = this->is_first(p);
       Two d_h = memory.sums.sum(parity, 0, item);
       if (is_first) d_h = a.d_h_n ? load_pair<S>(a.d_h_n + place(item, p.turn)) : Two{0, 0};

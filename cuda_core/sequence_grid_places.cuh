@@ -1,0 +1,111 @@
+// Where a block of a sequence spread over the GPU is in its arrays and in the exchange.
+#ifndef LLTM_SEQUENCE_GRID_PLACES_CUH_
+#define LLTM_SEQUENCE_GRID_PLACES_CUH_
+
+#include <cuda_runtime.h>
+
+#include "lltm_sequence.h"
+#include "sequence_grid_parts.cuh"
+
+namespace lltm {
+namespace {
+
+template <typename Shape>
+class GridPlaces {
+ protected:
+  typedef typename Shape::Item Item;
+  static const int kRows = Shape::kRows;
+  static const int kRowTiles = kRows / 8;
+  static const int kPieces = Shape::kChunks * kRowTiles;
+  static const int kWarps = Shape::kWarps;
+
+  __device__ __forceinline__ GridPlaces(const SequenceShape& shape, bool from_the_end,
+                                        const GridLaunch& launch)
+      : launch(launch),
+        batch_size(static_cast<int>(shape.batch_size)),
+        H(static_cast<int>(shape.state_size)),
+        steps(static_cast<int>(shape.steps)),
+        slice(blockIdx.x % launch.slices),
+        first_group(blockIdx.x / launch.slices * launch.turns),
+        warp(threadIdx.x >> 5),
+        lane(threadIdx.x & 31),
+        packed(shape.first_rows != nullptr),
+        rows(shape, from_the_end),
+        lines(shape, from_the_end),
+        states_of_step(rows.advance * H),
+        item(threadIdx.x, slice, H),
+        fetched(threadIdx.x - Item::kFirstFetcher, slice, H) {}
+
+  __device__ __forceinline__ int row(const Item& item, int turn) const {
+    return (first_group + turn) * kRows + item.row;
+  }
+  __device__ __forceinline__ bool inside(const Item& item, int turn) const {
+    return item.has_unit && row(item, turn) < batch_size;
+  }
+  // Whether there is something to compute; with packed data a row may lack a step.
+  __device__ __forceinline__ bool inside(const Item& item, Position p) const {
+    return inside(item, p.turn) && has(p.step, row(item, p.turn));
+  }
+  __device__ __forceinline__ bool has(int step, int row) const {
+    return !packed || lines.has(step, row);
+  }
+  // Whether that is the first step of this thread's row, or its last one.
+  __device__ __forceinline__ bool is_first(Position p) const {
+    return p.step == 0 || !has(p.step - 1, row(item, p.turn));
+  }
+  __device__ __forceinline__ bool is_last(Position p) const {
+    return p.step + 1 == steps || !has(p.step + 1, row(item, p.turn));
+  }
+  __device__ __forceinline__ Position start() const {
+    return {0, 0, (packed ? lines[0] : rows[0]) * H};
+  }
+  __device__ __forceinline__ void advance(Position& p) const {
+    if (++p.turn < launch.turns) return;
+    p.turn = 0;
+    ++p.step;
+    if (!packed) {
+      p.start += states_of_step;
+    } else if (p.step < steps) {
+      p.start = lines[p.step] * H;
+    }
+  }
+  // Where an item's pair is in the states, or in one of the states of a turn.
+  __device__ __forceinline__ int place(const Item& item, int turn) const {
+    return row(item, turn) * H + item.unit;
+  }
+  __device__ __forceinline__ int64_t place(const Item& item, Position p) const {
+    return p.start + place(item, p.turn);
+  }
+  // The same in gates, of the first of the three.
+  __device__ __forceinline__ int64_t gates_place(const Item& item, Position p) const {
+    return 3 * place(item, p) - 2 * item.unit;
+  }
+  // The exchange of this block's group in the slot of a step.
+  __device__ __forceinline__ char* group(int step, int turn) const {
+    const uint32_t slot = static_cast<uint32_t>(step) % kSlots * launch.slot_bytes;
+    return launch.ring + (slot + (first_group + turn) * (kWarps * kPieces * 512));
+  }
+  // What this lane reads for a position: what the step before it sent.
+  __device__ __forceinline__ const char* pieces(Position p) const {
+    return group(p.step - 1, p.turn) + warp * (kPieces * 512) + lane * 16;
+  }
+  __device__ __forceinline__ bool is_sent(int step) const { return step + 1 < steps; }
+  // Whether this step makes the words of a later one absent: those that an earlier one left.
+  __device__ __forceinline__ bool removes(int step) const {
+    return step >= kSlots - kRemovedAhead && is_sent(step + kRemovedAhead);
+  }
+
+  const GridLaunch& launch;
+  const int batch_size, H, steps, slice, first_group, warp, lane;
+  const bool packed;
+  const StepRows<false> rows;
+  const StepRows<true> lines;  // with packed data
+  const int64_t states_of_step;
+  const Item item;     // of this thread
+  const Item fetched;  // the one that it fetches for
+};
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_GRID_PLACES_CUH_
