@@ -244,3 +244,13 @@ def test_reversed_is_the_flipped_sequence(float64_target):
     flipped = reference.lltm_sequence(inputs[0].flip(0), *inputs[1:])
     output, h_n, c_n = reference.lltm_sequence(*inputs, reverse=True)
     assert all_equal((output.flip(0), h_n, c_n), flipped)
+
+
+@pytest.mark.parametrize("state_size", [5, 257])
+def test_a_single_row_of_any_stride(target, state_size):
+    """Where there is one row, a dense tensor's stride from row to row may be any number."""
+    inputs = draw_sequence(target, 3, 1, 4, state_size)
+    for i in (3, 4):
+        inputs[i] = inputs[i].as_strided((1, state_size), (1, 1))
+        assert inputs[i].is_contiguous()
+    check_sequence(target, inputs)
