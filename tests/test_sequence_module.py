@@ -224,8 +224,7 @@ def test_what_differs_from_lstm():
     lstm(input, hx=state)
     with pytest.raises(TypeError, match="hx"):
         module(input, hx=state)
-    with pytest.raises(RuntimeError):
-        lstm(input[:0], state)
+    # nn.LSTM, from some torch on, refuses these
     output, last = module(input[:0], state)
     assert output.shape == (0, 5, 4) and all_equal(last, state)
     module.flatten_parameters()
