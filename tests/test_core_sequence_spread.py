@@ -182,8 +182,11 @@ def test_a_spread_step_with_nan_stays_in_its_row(dtype):
 
 
 def test_a_block_that_waits_in_vain_says_so(dtype):
-    """No hang: the flag, NaN from there on, and a GPU that works on."""
-    sizes = (40, 16, 512)
+    """No hang: the flag, NaN from there on, and a GPU that works on.
+
+    With this patience a read in vain is enough, and of so many some are.
+    """
+    sizes = (200, 16, 512)
     arguments, _, gates, cell = draw_spread(dtype, sizes)
     options, failure = spread(dtype, 0, sizes, patience=1)
     got, new_cell = from_host(dtype, *sizes), from_host(dtype, *sizes)
@@ -197,7 +200,7 @@ def test_a_block_that_waits_in_vain_says_so(dtype):
     assert exact(carried).isnan().any()
 
     options, failure = spread(dtype, 1, sizes, patience=1)
-    d_gates, d_cell = from_host(dtype, 40, 16, 3 * 512), from_host(cell.dtype, 16, 512)
+    d_gates, d_cell = from_host(dtype, 200, 16, 3 * 512), from_host(cell.dtype, 16, 512)
     tail = (None, gates, new_cell, None, d_cell, None, d_gates, options)
     assert core("sequence_backward", dtype)(*arguments, *tail) == 0
     assert failure.item() == 1
