@@ -39,8 +39,9 @@ const int kRemovedAhead = 16;
 const int kFenceEvery = 7;
 static_assert(kRemovedAhead >= 2 * kFenceEvery, "see above");
 static_assert(kSlots - kRemovedAhead >= 2 * kFenceEvery + 1, "see above");
-const long long kClocksOfRead = 500;  // about
 const uint32_t kAbsent = 0xffffffffu;  // the word, or half of it
+// About.
+const long long kClocksOfRead = 500;
 
 // 16 bytes of words of kBytes each.
 template <int kBytes>
@@ -160,7 +161,7 @@ class Reader {
       for (int c = kFrom; c < kTo; ++c)
         all_there = all_there && !is_absent<kWordBytes>(words_[c % kDepth]);
       if (__all_sync(0xffffffffu, all_there)) return;
-      // The clock is not free: who need not wait does not read it. This read was waited for already.
+      // The clock is not free: who need not wait does not read it. This read was waited for.
       const long long now = clock64();
       if (give_up_at_ == 0) give_up_at_ = now - kClocksOfRead + patience_;
       gave_up_ = __any_sync(0xffffffffu, now > give_up_at_);
