@@ -5,9 +5,8 @@ import random
 
 import pytest
 import torch
-from helpers import all_equal, assert_close, assert_fresh, exact, leaves
+from helpers import all_equal, assert_fresh, exact
 from sequence_helpers import (
-    INPUTS,
     LOSSES,
     assert_same_sequences,
     check_sequence,
@@ -17,7 +16,6 @@ from sequence_helpers import (
     pack,
     ragged,
 )
-from test_cell_layouts import LAYOUTS
 
 from lltm_decoupled import lltm_sequence, reference
 
@@ -101,47 +99,6 @@ def test_random_runs(float64_target):
         )
         recompute = random.random() < 0.5
         check_sequence(float64_target, inputs, random.choice(list(LOSSES)), recompute, **options)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(layout, target):
-    """Any strides of the inputs, one at a time and all, and of the masks."""
-    make = LAYOUTS[layout]
-    for packed in (False, True):
-        inputs = draw_sequence(target)
-        inputs, options = options_of(inputs, ragged(4, 5) if packed else None, zoneout=True)
-        for position in range(len(inputs)):
-            changed = [make(t) if i == position else t for i, t in enumerate(inputs)]
-            check_sequence(target, changed, **options)
-        # a mask has no NaN for its gaps; a transposed one has strides enough
-        for name in ("zoneout_h", "zoneout_c"):
-            options[name] = options[name].transpose(0, 1).contiguous().transpose(0, 1)
-        check_sequence(target, [make(t) for t in inputs], **options)
-
-
-def test_time_first_view_of_batch_first_input(target):
-    """What batch_first hands over: strides of another order, not of a gap."""
-    inputs = draw_sequence(target)
-    inputs[0] = inputs[0].transpose(0, 1).contiguous().transpose(0, 1)
-    for way in ({}, {"reverse": True}, {"recompute": True}):
-        check_way(target, inputs, **way)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_output_gradient_layouts(layout, target):
-    """Such as the one element, expanded, that sum() hands to backward."""
-    inputs = draw_sequence(target)
-    others = leaves(exact(inputs))
-    for recompute in (False, True):
-        for reverse in (False, True):
-            values = reference.lltm_sequence(*others, reverse=reverse)
-            tensors = leaves(inputs)
-            outputs = lltm_sequence(*tensors, reverse=reverse, recompute=recompute)
-            grads = [LAYOUTS[layout](torch.randn(o.shape).to(o)) for o in outputs]
-            actual = torch.autograd.grad(outputs, tensors, grads)
-            expected = torch.autograd.grad(values, others, exact(grads))
-            for name, gradient, value in zip(INPUTS, actual, expected):
-                assert_close(gradient, value, target, name, terms=20)  # rows of all steps
 
 
 @pytest.mark.parametrize("recompute", [False, True])
@@ -244,13 +201,3 @@ def test_reversed_is_the_flipped_sequence(float64_target):
     flipped = reference.lltm_sequence(inputs[0].flip(0), *inputs[1:])
     output, h_n, c_n = reference.lltm_sequence(*inputs, reverse=True)
     assert all_equal((output.flip(0), h_n, c_n), flipped)
-
-
-@pytest.mark.parametrize("state_size", [5, 257])
-def test_a_single_row_of_any_stride(target, state_size):
-    """Where there is one row, a dense tensor's stride from row to row may be any number."""
-    inputs = draw_sequence(target, 3, 1, 4, state_size)
-    for i in (3, 4):
-        inputs[i] = inputs[i].as_strided((1, state_size), (1, 1))
-        assert inputs[i].is_contiguous()
-    check_sequence(target, inputs)
