@@ -14,14 +14,12 @@
 // PTX memory model:
 // - The new word cannot be overtaken by its absence: one thread, one address, program order.
 // - A reader cannot take the old word of kSlots steps ago for the new one. The absence is written
-// in
-//   step s; the writer's next fence is in a step f <= s + kFenceEvery, where it then writes a word.
-//   The reader has that word in step f + 1, and its next fence in f + kFenceEvery. It asks for the
-//   words of step s + kRemovedAhead, which is not less, no earlier than in that step, behind the
-//   fence: causality order leads from the absence to the load.
-// - A reader is done with the old word when it is made absent. It read that of step u in step u +
-// 1,
-//   before a barrier. Those of its block that write have their next fence in a step
+//   in step s; the writer's next fence is in a step f <= s + kFenceEvery, where it then writes a
+//   word. The reader has that word in step f + 1, and its next fence in f + kFenceEvery. It asks
+//   for the words of step s + kRemovedAhead, which is not less, no earlier than in that step,
+//   behind the fence: causality order leads from the absence to the load.
+// - A reader is done with the old word when it is made absent. It read that of step u in step
+//   u + 1, before a barrier. Those of its block that write have their next fence in a step
 //   g <= u + 1 + kFenceEvery, and then write; the writer's block reads that in step g + 1, has its
 //   next fence in g + kFenceEvery and meets at a barrier. It makes the word absent behind that, in
 //   step u + kSlots - kRemovedAhead: causality order leads from the load to the absence.
@@ -40,7 +38,7 @@ const int kFenceEvery = 7;
 static_assert(kRemovedAhead >= 2 * kFenceEvery, "see above");
 static_assert(kSlots - kRemovedAhead >= 2 * kFenceEvery + 1, "see above");
 const uint32_t kAbsent = 0xffffffffu;  // the word, or half of it
-// About.
+// That a read takes, about.
 const long long kClocksOfRead = 500;
 
 // 16 bytes of words of kBytes each.
