@@ -135,6 +135,12 @@ def refuse_foreign_input(input: Tensor, weights: Tensor) -> None:
             f"got {input.dtype}: pass input.to({weights.dtype})"
             f"{convert if input.dtype in DTYPES else ''}"
         ) from None
+    features = weights.size(1) - weights.size(0) // 3
+    if input.size(-1) != features:
+        raise RuntimeError(
+            f"lltm_decoupled: expected input of input_features = {features} features, "
+            f"got {input.size(-1)}"
+        ) from None
 
 
 def _autocast_unites(input: Tensor, weights: Tensor) -> bool:

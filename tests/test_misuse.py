@@ -53,6 +53,14 @@ def test_an_input_on_another_device_is_told_where_the_parameters_are(name):
     assert "input.to('meta')" in message
 
 
+@pytest.mark.parametrize("name", ["LLTM", "reference.LLTM"])
+def test_an_input_of_other_features_is_told_how_many_there_are(name):
+    module, input = make(name)
+    for wrong in (input[:, :2], input[0, :2]):
+        message = message_of(module, wrong)
+        assert message == "lltm_decoupled: expected input of input_features = 3 features, got 2"
+
+
 def test_it_is_said_of_every_call():
     cell, layer = LLTM(3, 4), LLTMSequence(3, 4, num_layers=2)
     h = torch.zeros(2, 5, 4, dtype=torch.float64)
