@@ -93,7 +93,7 @@ def lltm_sequence(
     Raises:
         RuntimeError: a tensor of the wrong shape, dtype or device; the message names the argument,
             what it got and what was expected. Nothing was computed then.
-        TypeError: what is no tensor, or no bool; the message names the argument too
+        TypeError: what is no tensor, or text or a list for a flag; the message names the argument
 
     Source: bindings/sequence.h; the formula in PyTorch is reference.lltm_sequence.
     """

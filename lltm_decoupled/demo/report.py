@@ -45,7 +45,7 @@ def report_speed(layer, characters):
     """Print what a window costs the layer and a Python loop over the cell."""
     fast, slow = seconds_a_window(layer, characters)
     print(
-        f"speed      a window, there and back: {fast * 1e3:.2f} ms; "
+        f"speed      a window, forward and backward: {fast * 1e3:.2f} ms; "
         f"a loop over the cell takes {slow * 1e3:.2f} ms, {slow / fast:.1f} times as long"
     )
 
