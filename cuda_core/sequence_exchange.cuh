@@ -65,9 +65,10 @@ __device__ __forceinline__ uint4 load_words<8>(const void* p) {
 }
 
 // Whether one of them is.
-template <int kBytes>
+template <typename Format>
 __device__ __forceinline__ bool is_absent(uint4 v) {
-  if (kBytes == 8) return (v.x & v.y) == kAbsent || (v.z & v.w) == kAbsent;
+  if (Format::kLowBitClear) return ((v.x | v.y | v.z | v.w) & 1) != 0;
+  if (Format::kWordBytes == 8) return (v.x & v.y) == kAbsent || (v.z & v.w) == kAbsent;
   return v.x == kAbsent || v.y == kAbsent || v.z == kAbsent || v.w == kAbsent;
 }
 
@@ -82,15 +83,34 @@ __device__ __forceinline__ void store_words(void* p, uint2 words) {
                : "memory");
 }
 
-// A double as it is sent: a NaN of some kinds must not look like nothing.
-__device__ __forceinline__ unsigned long long bits_of_sent(double x) {
-  return x == x ? static_cast<unsigned long long>(__double_as_longlong(x)) : 0x7ff8000000000000ull;
+__device__ __forceinline__ void store_words(void* p, uint4 words) {
+  asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(p), "r"(words.x),
+               "r"(words.y), "r"(words.z), "r"(words.w)
+               : "memory");
 }
 
-__device__ __forceinline__ void store_words(void* p, unsigned long long first,
-                                            unsigned long long second) {
-  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(first), "l"(second)
+__device__ __forceinline__ void store_words(void* p, ulonglong2 words) {
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1,%2};" ::"l"(p), "l"(words.x), "l"(words.y)
                : "memory");
+}
+
+template <typename Words>
+__device__ __forceinline__ Words absent_words();
+template <>
+__device__ __forceinline__ uint32_t absent_words() {
+  return kAbsent;
+}
+template <>
+__device__ __forceinline__ uint2 absent_words() {
+  return make_uint2(kAbsent, kAbsent);
+}
+template <>
+__device__ __forceinline__ uint4 absent_words() {
+  return make_uint4(kAbsent, kAbsent, kAbsent, kAbsent);
+}
+template <>
+__device__ __forceinline__ ulonglong2 absent_words() {
+  return make_ulonglong2(~0ull, ~0ull);
 }
 
 // The 4, 8 or 16 bytes of a pair of values, to shared memory, behind the thread's back.
@@ -114,7 +134,7 @@ __device__ __forceinline__ void wait_for_copies() {
 // A warp's reads of one step: kPieces pieces of 512 bytes, lane by lane 16. kDepth pieces are under
 // way at once, for a read takes hundreds of clocks. A piece that is not there is asked for once
 // more, which takes as long again and delays everyone: best ask when it is likely to be there.
-template <int kPieces, int kMostDepth, int kWordBytes>
+template <int kPieces, int kMostDepth, typename Format>
 class Reader {
  public:
   static const int kDepth = kPieces < kMostDepth ? kPieces : kMostDepth;
@@ -147,7 +167,7 @@ class Reader {
   __device__ __forceinline__ void ask() {
 #pragma unroll
     for (int c = kFrom; c < kTo; ++c)
-      words_[c % kDepth] = load_words<kWordBytes>(pieces_ + c * 512);
+      words_[c % kDepth] = load_words<Format::kWordBytes>(pieces_ + c * 512);
   }
 
   // Until the pieces [kFrom, kTo) are there. Asks once more for those that are not.
@@ -157,7 +177,7 @@ class Reader {
       bool all_there = true;
 #pragma unroll
       for (int c = kFrom; c < kTo; ++c)
-        all_there = all_there && !is_absent<kWordBytes>(words_[c % kDepth]);
+        all_there = all_there && !is_absent<Format>(words_[c % kDepth]);
       if (__all_sync(0xffffffffu, all_there)) return;
       // The clock is not free: who need not wait does not read it. This read was waited for.
       const long long now = clock64();
@@ -165,8 +185,8 @@ class Reader {
       gave_up_ = __any_sync(0xffffffffu, now > give_up_at_);
 #pragma unroll
       for (int c = kFrom; c < kTo; ++c) {
-        if (is_absent<kWordBytes>(words_[c % kDepth]))
-          words_[c % kDepth] = load_words<kWordBytes>(pieces_ + c * 512);
+        if (is_absent<Format>(words_[c % kDepth]))
+          words_[c % kDepth] = load_words<Format::kWordBytes>(pieces_ + c * 512);
       }
     }
   }

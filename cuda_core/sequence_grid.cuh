@@ -27,26 +27,32 @@ class GridBlock : protected GridPlaces<Shape> {
   typedef ComputeType<S> Value;
   typedef typename Vector<Value>::Two Two;
   typedef typename Shape::Numbers Numbers;
+  typedef typename Numbers::Units Units;
   typedef typename Shape::Memory Memory;
   using Places::advance;
   using Places::inside;
   using Places::item;
   using Places::kPieces;
   using Places::kRowTiles;
+  using Places::kWarps;
   using Places::lane;
   using Places::launch;
   using Places::pieces;
   using Places::place;
+  using Places::rank;
   using Places::slice;
   using Places::steps;
   using Places::warp;
   static const int kUnits = Shape::kUnits;
+  static const int kCluster = Shape::kCluster;
   static const int kChunks = Shape::kChunks;
   static const int kRun = Numbers::kRun;
-  static const int kTiles = Shape::kGates * kUnits / 16;
+  // A cluster's blocks multiply for the units of all of them.
+  static const int kUnitTiles = Shape::kCluster * kUnits / 16;
+  static const int kTiles = Shape::kGates * kUnitTiles;
   static const int kCount = Shape::Item::kCount;
-  typedef lltm::Reader<kPieces, Shape::kDepth, Numbers::kWordBytes> Reader;
-  typedef lltm::Sums<Value> Sums;
+  typedef lltm::Reader<kPieces, Shape::kDepth, Numbers> Reader;
+  typedef lltm::Sums<Value, (kTiles * kRowTiles < 3)> Sums;
 
   __device__ __forceinline__ GridBlock(const SequenceShape& shape, bool from_the_end,
                                        const GridLaunch& launch, Memory& memory)
@@ -75,12 +81,12 @@ class GridBlock : protected GridPlaces<Shape> {
   __device__ __forceinline__ void load_weights(const Run& run) {
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
-      const int k = ((warp * kChunks + c) * 4 + (lane & 3)) * kRun;
+      const int k = (((rank * kWarps + warp) * kChunks + c) * 4 + (lane & 3)) * kRun;
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
-        const int gate = tile / (kUnits / 16);
-        const int unit = slice * kUnits + tile % (kUnits / 16) * 16 + 2 * (lane >> 2);
-        const UnitPair pair = {run(gate, k, unit), run(gate, k, unit + 1)};
+        const int gate = tile / kUnitTiles;
+        const int unit = (slice - rank) * kUnits + tile % kUnitTiles * 16 + 2 * (lane >> 2);
+        const Units pair = Numbers::units(run(gate, k, unit), run(gate, k, unit + 1));
         if (c < Shape::kInRegisters) {
           weights[c < Shape::kInRegisters ? c : 0][tile] = pair;
         } else {
@@ -129,7 +135,7 @@ class GridBlock : protected GridPlaces<Shape> {
 #pragma unroll
       for (int n = 0; n < kRowTiles; ++n) {
         const Sums& s = sums[tile][n];
-        memory.sums.put(parity, tile / (kUnits / 16), tile % (kUnits / 16), n,
+        memory.sums.put(parity, tile / kUnitTiles, tile % kUnitTiles, n,
                         four_of(Numbers::total(s, 0), Numbers::total(s, 2), Numbers::total(s, 1),
                                 Numbers::total(s, 3)));
       }
@@ -137,15 +143,20 @@ class GridBlock : protected GridPlaces<Shape> {
     return gave_up;
   }
 
-  // Some block did not come. Neither the state nor the values of the steps from here on may look
-  // like any: fill(position, NaN).
-  template <typename Fill>
-  __device__ __forceinline__ void fail(Position p, const Fill& fill) {
-    const Value nan = __uint_as_float(0x7fc00000u);
-    if (threadIdx.x == 0 && launch.failure) {
+  // Some block did not come: what it would have told is not a number.
+  __device__ __forceinline__ Two report_failure() const {
+    if (launch.failure) {
       *launch.failure = 1;
       __threadfence_system();
     }
+    const Value nan = __uint_as_float(0x7fc00000u);
+    return two_of(nan, nan);
+  }
+  // Neither the state nor the values of the steps from here on may look like any: fill(position,
+  // NaN).
+  template <typename Fill>
+  __device__ __forceinline__ void fail(Position p, const Fill& fill) {
+    const Value nan = report_failure().x;
     for (int turn = 0; turn < launch.turns; ++turn) {
       if (inside(item, turn)) state_of(turn) = two_of(nan, nan);
     }
@@ -176,15 +187,15 @@ class GridBlock : protected GridPlaces<Shape> {
     const uint4 piece = reader.template take<c * kRowTiles + n>();
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
-      const UnitPair w = c < Shape::kInRegisters
-                             ? weights[c < Shape::kInRegisters ? c : 0][tile]
-                             : memory.weights[warp][c - Shape::kInRegisters][tile][lane];
+      const Units w = c < Shape::kInRegisters
+                          ? weights[c < Shape::kInRegisters ? c : 0][tile]
+                          : memory.weights[warp][c - Shape::kInRegisters][tile][lane];
       Numbers::multiply(sums[tile][n], w, piece);
     }
     multiply_piece(reader, sums, Chunk<c>(), Chunk<n + 1>());
   }
 
-  UnitPair weights[Shape::kInRegisters > 0 ? Shape::kInRegisters : 1][kTiles];
+  Units weights[Shape::kInRegisters > 0 ? Shape::kInRegisters : 1][kTiles];
 };
 
 }  // namespace

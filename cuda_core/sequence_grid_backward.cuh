@@ -2,6 +2,7 @@
 #ifndef LLTM_SEQUENCE_GRID_BACKWARD_CUH_
 #define LLTM_SEQUENCE_GRID_BACKWARD_CUH_
 
+#include "sequence_cluster.cuh"
 #include "sequence_gradient.cuh"
 #include "sequence_grid.cuh"
 
@@ -9,7 +10,7 @@ namespace lltm {
 namespace {
 
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_, int kDepth_, int kWarps_>
+          int kInRegisters_, int kDepth_, int kWarps_, int kCluster_ = 1>
 struct BackwardShape {
   typedef Format Numbers;
   typedef Storage S;
@@ -19,12 +20,13 @@ struct BackwardShape {
   static const int kInRegisters = kInRegisters_;
   static const int kDepth = kDepth_;
   static const int kWarps = kWarps_;
+  static const int kCluster = kCluster_;
   static const int kThreads = 32 * kWarps;
   typedef lltm::Item<kUnits, kRows, kThreads> Item;
   static const int kGates = 1;
   static const int kShared = kChunks - kInRegisters;
-  static const int kPadded = kWarps * kChunks * 4 * Format::kRun / 3;
-  static const int kBytes = 3 * sizeof(S);
+  static const int kPadded = kCluster * kWarps * kChunks * 4 * Format::kRun / 3;
+  static const int kBytes = 3 * 16 / Format::kRun;
 
   // In shared memory, by cp.async
   enum { kInput, kOutput, kCandidate, kCell, kGrad, kSaved };
@@ -33,8 +35,9 @@ struct BackwardShape {
   static const bool kHandsOver = Item::kFirstFetcher > 0;
 
   struct Memory {
-    UnitPair weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
-    PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> sums;
+    typename Format::Units weights[kWarps][kShared > 0 ? kShared : 1][kCluster * kUnits / 16][32];
+    PartialSums<ComputeType<S>, kCluster * kUnits, kRows, kGates, kWarps> sums;
+    PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount> partner;
     Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];
     CoefficientPairs<ComputeType<S>, kHandsOver ? Item::kCount : 1> prepared[2];
     typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
@@ -56,10 +59,12 @@ class GridBackward : GridBlock<Shape> {
   using Block::H;
   using Block::inside;
   using Block::item;
+  using Block::kCluster;
   using Block::kCount;
   using Block::launch;
   using Block::memory;
   using Block::place;
+  using Block::rank;
   using Block::state_of;
   using Block::steps;
 
@@ -76,14 +81,17 @@ class GridBackward : GridBlock<Shape> {
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_saved(i, ahead);
     prepare(0, this->start());
+    memory.partner.begin();
     __syncthreads();
 
     typename Block::Reader reader;
     Position now = this->start();
+    bool is_alone = false;
     for (int count = 0; now.step < steps; ++count) {
       const int parity = count & 1;
       const bool gave_up = this->multiply(reader, parity, now);
-      if (__syncthreads_or(gave_up)) {
+      if (threadIdx.x == 0) memory.partner.expect(count);
+      if (__syncthreads_or(gave_up || is_alone)) {
         this->fail(now, [&](Position p, Value nan) {
           S* const d_gates = a.d_gates + this->gates_place(item, p);
           for (int gate = 0; gate < 3; ++gate) store_pair(nan, nan, d_gates + gate * H);
@@ -93,7 +101,11 @@ class GridBackward : GridBlock<Shape> {
       const unsigned met = static_cast<unsigned>(clock());
       const Position done = now;
       const bool is_inside = inside(item, done);
-      if (item.exists) compute(done, is_inside, parity);
+      if (kCluster > 1 && fetched.exists) {
+        memory.partner.give(1 - rank, count, fetched.number,
+                            memory.sums.sum(parity, 0, fetched, (1 - rank) * kPairs));
+      }
+      if (item.exists) is_alone = !compute(done, is_inside, count);
       this->advance(now);
       // What nobody waits for, while the words come.
       if (item.exists) keep(done, is_inside);
@@ -104,19 +116,27 @@ class GridBackward : GridBlock<Shape> {
       this->ask_later(reader, now, met);
     }
     this->store_states(a.d_cell);
+    memory.partner.end();
   }
 
  private:
-  // A run of the units that d_gates come from, all of one gate.
-  __device__ __forceinline__ uint4 weights_run(int k, int unit) const {
-    const int from = k % Shape::kPadded;
-    const int64_t line = k / Shape::kPadded * a.shape.state_size + from;
+  static const int kPairs = Shape::kUnits / 2;
+
+  // K are the units that d_gates come from, gate by gate, or the gates unit by unit.
+  __device__ __forceinline__ static int gate_of(int k) {
+    return Numbers::kGatesTogether ? k % 3 : k / Shape::kPadded;
+  }
+  __device__ __forceinline__ static int from_of(int k) {
+    return Numbers::kGatesTogether ? k / 3 : k % Shape::kPadded;
+  }
+  __device__ __forceinline__ decltype(Numbers::run(nullptr)) weights_run(int k, int unit) const {
     Value values[Numbers::kRun];
 #pragma unroll
     for (int i = 0; i < Numbers::kRun; ++i) {
-      values[i] = unit < H && from + i < H
-                      ? load(a.weights[(line + i) * a.shape.weights_stride + unit])
-                      : Value(0);
+      const int from = from_of(k + i);
+      const int64_t line = gate_of(k + i) * a.shape.state_size + from;
+      values[i] =
+          unit < H && from < H ? load(a.weights[line * a.shape.weights_stride + unit]) : Value(0);
     }
     return Numbers::run(values);
   }
@@ -161,13 +181,17 @@ class GridBackward : GridBlock<Shape> {
     if (kHandsOver) memory.prepared[count & 1].put(fetched.number, first, second);
   }
 
-  __device__ __forceinline__ void compute(Position p, bool is_inside, int parity) {
+  // Returns false when the other block of the cluster did not come: then all is NaN.
+  __device__ __forceinline__ bool compute(Position p, bool is_inside, int count) {
+    const int parity = count & 1;
+    Two d_h = memory.sums.sum(parity, 0, item, rank * kPairs);
+    const bool has_come = memory.partner.take(count, item.number, launch.patience, d_h);
+    if (!has_come) d_h = this->report_failure();
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) d_first[gate] = d_second[gate] = 0;
     if (is_inside) {
       if (kHandsOver) memory.prepared[parity].get(item.number, first, second);
       const bool is_first = this->is_first(p);
-      Two d_h = memory.sums.sum(parity, 0, item);
       if (is_first) d_h = a.d_h_n ? load_pair<S>(a.d_h_n + place(item, p.turn)) : Two{0, 0};
       const bool flows = !is_first || a.d_h_n || a.grad_output;
       Two d_cell = state_of(p.turn);
@@ -175,24 +199,12 @@ class GridBackward : GridBlock<Shape> {
       differentiate(second, flows, d_h.y, d_cell.y, d_second);
       state_of(p.turn) = d_cell;
     }
-    if (!this->is_sent(p.step)) return;
-    char* const to = group(p.step, p.turn);
-#pragma unroll
-    for (int gate = 0; gate < 3; ++gate) {
-      send(to + sent_place(gate), Numbers(), d_first[gate], d_second[gate]);
-    }
-  }
-
-  __device__ __forceinline__ int sent_place(int gate) const {
-    return place_of<Numbers::kRun, Shape::kRows>(gate * Shape::kPadded + item.unit, item.row);
+    if (this->is_sent(p.step)) send(group(p.step, p.turn), Numbers());
+    return has_come;
   }
 
   __device__ __forceinline__ void keep(Position p, bool is_inside) {
-    if (this->removes(p.step)) {
-      char* const at = group(p.step + kRemovedAhead, p.turn);
-#pragma unroll
-      for (int gate = 0; gate < 3; ++gate) remove(at + sent_place(gate));
-    }
+    if (this->removes(p.step)) remove(group(p.step + kRemovedAhead, p.turn));
     if (!is_inside) return;
     S* const d_gates = a.d_gates + this->gates_place(item, p);
 #pragma unroll
@@ -201,31 +213,23 @@ class GridBackward : GridBlock<Shape> {
     }
   }
 
+  __device__ __forceinline__ int sent_place(int gate) const {
+    const int k = Numbers::kGatesTogether ? 3 * item.unit : gate * Shape::kPadded + item.unit;
+    return place_of<Numbers::kRun, Shape::kRows>(k, item.row);
+  }
   template <typename Any>
-  __device__ __forceinline__ void send(char* to, Any, float x, float y) const {
-    store_words(to, Any::pair(x, y));
+  __device__ __forceinline__ void send(char* to, Any) const {
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate)
+      store_words(to + sent_place(gate), Any::sent(d_first[gate], d_second[gate]));
   }
-  __device__ __forceinline__ void send(char* to, Tf32Format, float x, float y) const {
-    store_words(to, make_uint2(present(x), present(y)));
-  }
-  __device__ __forceinline__ void send(char* to, SplitTf32Format, float x, float y) const {
-    store_words(to, make_uint2(present(x), present(y)));
-  }
-  __device__ __forceinline__ void send(char* to, DoubleFormat, double x, double y) const {
-    store_words(to, bits_of_sent(x), bits_of_sent(y));
-  }
-  // A NaN of some kinds must not look like nothing.
-  __device__ __forceinline__ static uint32_t present(float x) {
-    return x == x ? __float_as_uint(x) : 0x7fc00000u;
+  __device__ __forceinline__ void send(char* to, Tf32Format) const {
+    store_words(to + sent_place(0), Tf32Format::sent(d_first, d_second));
   }
   __device__ __forceinline__ void remove(char* at) const {
-    if (sizeof(S) == 8) {
-      store_words(at, ~0ull, ~0ull);
-    } else if (sizeof(S) == 4) {
-      store_words(at, make_uint2(kAbsent, kAbsent));
-    } else {
-      store_words(at, kAbsent);
-    }
+#pragma unroll
+    for (int gate = 0; gate < (Numbers::kGatesTogether ? 1 : 3); ++gate)
+      store_words(at + sent_place(gate), absent_words<typename Numbers::Sent>());
   }
 
   const SequenceBackward<S>& a;

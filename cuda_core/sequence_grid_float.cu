@@ -4,8 +4,8 @@
 namespace lltm {
 namespace {
 
-// A chunk is 16 units, of a format of 16 bits 32. Each warp has as many chunks as make K. At its
-// own accuracy a step takes longer before it is sent.
+// A chunk of K is 16 units, of a format of 16 bits 32, of TF32 the gates of 8 units. Each warp has
+// as many chunks as make K. At its own accuracy a step takes longer before it is sent.
 const int kClocksOfSplit = 1100;
 
 typedef GridKernels<ShortFloatFormat, float> Short;
@@ -35,15 +35,18 @@ GridTable forward_table(bool tf32) {
 
 GridTable backward_table(bool tf32) {
   if (tf32) {
-    return {{Tf32::backward<16, 8, 3, 3, 3, 16>(), Tf32::backward<16, 16, 3, 3, 6, 16>(),
-             Tf32::backward<16, 8, 6, 6, 6, 16>(), Tf32::backward<32, 8, 6, 2, 6, 16>(),
-             Tf32::backward<16, 8, 12, 8, 8, 12>(), Tf32::backward<16, 16, 12, 5, 8, 12>(),
-             Tf32::backward<16, 8, 16, 8, 8, 12>(), Tf32::backward<16, 16, 16, 6, 8, 12>(4),
-             Tf32::backward<16, 8, 36, 14, 10>(4)}};
+    return {{Tf32::backward<16, 8, 2, 2, 2, 16>(), Tf32::backward<16, 16, 2, 2, 4, 16>(),
+             Tf32::backward<16, 8, 4, 4, 4, 16>(), Tf32::backward<32, 8, 4, 2, 4, 16>(),
+             Tf32::backward<16, 8, 8, 8, 8, 12>(), Tf32::backward<16, 16, 8, 4, 8, 12>(),
+             Tf32::backward_by_two<16, 8, 8, 8, 8>(800),
+             Tf32::backward_by_two<16, 32, 8, 4, 4>(800), Tf32::backward<16, 8, 8, 4, 8, 16>(),
+             Tf32::backward<16, 16, 8, 2, 8, 16>(4), Tf32::backward<16, 8, 16, 8, 8, 12>(4)}};
   }
   return {{SplitTf32::backward<16, 8, 3, 3, 3, 16>(), SplitTf32::backward<16, 16, 6, 6, 6>(),
            SplitTf32::backward<16, 8, 8, 5, 6, 12>(), SplitTf32::backward<16, 16, 8, 4, 6, 12>(),
            SplitTf32::backward<16, 8, 18, 7, 10>(), SplitTf32::backward<16, 32, 18, 3, 6>(),
+           SplitTf32::backward_by_two<16, 8, 12, 6, 6>(800),
+           SplitTf32::backward_by_two<16, 32, 12, 6, 4>(800),
            SplitTf32::backward<16, 8, 16, 5, 8, 12>(), SplitTf32::backward<16, 32, 24, 6, 4>(),
            SplitTf32::backward<16, 8, 36, 12, 6>()}};
 }

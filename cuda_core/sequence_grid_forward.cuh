@@ -23,13 +23,14 @@ struct ForwardShape {
   static const int kThreads = 32 * kWarps;
   typedef lltm::Item<kUnits, kRows, kThreads> Item;
   static const int kGates = 3;
+  static const int kCluster = 1;
   static const int kShared = kChunks - kInRegisters;
   static const int kPadded = kWarps * kChunks * 4 * Format::kRun;
   // Exchanged, of a unit of a row.
-  static const int kBytes = Format::kWordsOfPair * Format::kWordBytes / 2;
+  static const int kBytes = sizeof(typename Format::Sent) / 2;
 
   struct Memory {
-    UnitPair weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
+    typename Format::Units weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
     PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> sums;
     Pair<S> gates[kCopiesAhead + 1][3][Item::kCount];
     unsigned largest;
@@ -182,8 +183,8 @@ class GridForward : GridBlock<Shape> {
       first.new_h = second.new_h = 0;
     }
     if (this->is_sent(p.step)) {
-      send(group(p.step, p.turn) + sent_place(), Numbers(), first.new_h * kSent,
-           second.new_h * kSent);
+      store_words(group(p.step, p.turn) + sent_place(),
+                  Numbers::sent(first.new_h * kSent, second.new_h * kSent));
     }
   }
 
@@ -192,7 +193,10 @@ class GridForward : GridBlock<Shape> {
   }
 
   __device__ __forceinline__ void keep(Position p, bool is_inside) {
-    if (this->removes(p.step)) remove(group(p.step + kRemovedAhead, p.turn) + sent_place());
+    if (this->removes(p.step)) {
+      store_words(group(p.step + kRemovedAhead, p.turn) + sent_place(),
+                  absent_words<typename Numbers::Sent>());
+    }
     if (!is_inside) return;
     const int64_t at = place(item, p);
     store_pair(first.new_h, second.new_h, a.output + at);
@@ -206,25 +210,6 @@ class GridForward : GridBlock<Shape> {
     store_pair(first.candidate_cell, second.candidate_cell, gates + 2 * H);
   }
 
-  template <typename Any>
-  __device__ __forceinline__ void send(char* to, Any, float first, float second) const {
-    store_words(to, Any::pair(first, second));
-  }
-  __device__ __forceinline__ void send(char* to, SplitFormat, float first, float second) const {
-    store_words(to, SplitFormat::split_pair(first, second));
-  }
-  __device__ __forceinline__ void send(char* to, DoubleFormat, double first, double second) const {
-    store_words(to, bits_of_sent(first), bits_of_sent(second));
-  }
-  __device__ __forceinline__ void remove(char* at) const {
-    if (Numbers::kWordBytes == 8) {
-      store_words(at, ~0ull, ~0ull);
-    } else if (Numbers::kWordsOfPair == 2) {
-      store_words(at, make_uint2(kAbsent, kAbsent));
-    } else {
-      store_words(at, kAbsent);
-    }
-  }
   static constexpr Value kSent = Numbers::kScaled ? 32768.0f : 1.0f;
 
   const SequenceForward<S>& a;

@@ -4,8 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "sequence_grid_backward.cuh"
-#include "sequence_grid_forward.cuh"
+#include "sequence_grid_kernel.cuh"
 #include "sequence_paths.cuh"
 
 namespace lltm {
@@ -17,50 +16,10 @@ const int64_t kFewestSteps = 4;
 const long long kPatience = 2000000000LL;
 const long long kLongestPatience = 1LL << 62;
 
-// From the meeting of a block until it is best to ask for what the others send, measured.
-const int kClocksToSend = 800;
-const int kMostTurns = 8;
-
-struct GridKernel {
-  const void* kernel;
-  size_t (*memory_bytes)(int turns);
-  int threads;
-  int padded;      // units
-  int units;       // of a block
-  int rows;        // of a group
-  int bytes;       // exchanged, of a unit of a row
-  int most_turns;  // with more, steps one by one are as fast
-  int clocks_to_send;
-};
-
-template <typename Shape>
-GridKernel grid_kernel(const void* kernel, int most_turns, int clocks_to_send) {
-  return {kernel,       &Shape::memory_bytes, Shape::kThreads, Shape::kPadded, Shape::kUnits,
-          Shape::kRows, Shape::kBytes,        most_turns,      clocks_to_send};
-}
-
-// The kernels of a number format and a type, by units, rows, chunks, those in registers, pieces
-// under way, and warps.
-template <typename Format, typename S>
-struct GridKernels {
-  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
-  static GridKernel forward(int most_turns = kMostTurns, int clocks_to_send = kClocksToSend) {
-    typedef ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps> Shape;
-    return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>),
-                              most_turns, clocks_to_send);
-  }
-  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
-  static GridKernel backward(int most_turns = kMostTurns, int clocks_to_send = kClocksToSend) {
-    typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps> Shape;
-    return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
-                              most_turns, clocks_to_send);
-  }
-};
-
 // For one type, pass and accuracy, by padding; its end has no kernel. Made anew where it is needed:
 // nvcc would export a static table of a template.
 struct GridTable {
-  GridKernel kernels[14];
+  GridKernel kernels[16];
 };
 
 struct GridChoice {
@@ -110,12 +69,14 @@ inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
     if (turns > kernel.most_turns || kernel.memory_bytes(static_cast<int>(turns)) > memory)
       continue;
     if (best.kernel.kernel && turns >= best.launch.turns) continue;
+    const int blocks = slices * static_cast<int>((groups + turns - 1) / turns);
+    if (!GridKernelLaunch(kernel, blocks, static_cast<int>(turns)).has_room()) continue;
     best.kernel = kernel;
     best.launch.slices = slices;
     best.launch.turns = static_cast<int>(turns);
     best.launch.clocks_to_send = static_cast<unsigned>(kernel.clocks_to_send);
-    best.launch.blocks = slices * static_cast<int>((groups + turns - 1) / turns);
-    const int64_t rows = static_cast<int64_t>(best.launch.blocks / slices) * turns * kernel.rows;
+    best.launch.blocks = blocks;
+    const int64_t rows = static_cast<int64_t>(blocks / slices) * turns * kernel.rows;
     best.launch.slot_bytes = static_cast<uint32_t>(rows * kernel.padded * kernel.bytes);
     best.ring_bytes = static_cast<int64_t>(kSlots) * best.launch.slot_bytes;
   }
@@ -140,18 +101,12 @@ int32_t launch_with(const GridTable& table, const Arguments& a,
   launch.patience = options.patience > 0 ? options.patience : kPatience;
   // It is added to a clock.
   if (launch.patience > kLongestPatience) launch.patience = kLongestPatience;
-  const size_t memory = choice.kernel.memory_bytes(launch.turns);
-  cudaError_t status = cudaFuncSetAttribute(
-      choice.kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(memory));
-  if (status == cudaSuccess) {
-    status = cudaMemsetAsync(launch.ring, 0xff, static_cast<size_t>(choice.ring_bytes), stream);
-  }
+  cudaError_t status =
+      cudaMemsetAsync(launch.ring, 0xff, static_cast<size_t>(choice.ring_bytes), stream);
   if (status == cudaSuccess) {
     Arguments arguments = a;
     void* parameters[] = {&arguments, &launch};
-    status = cudaLaunchCooperativeKernel(
-        choice.kernel.kernel, dim3(static_cast<unsigned>(launch.blocks)),
-        dim3(static_cast<unsigned>(choice.kernel.threads)), parameters, memory, stream);
+    status = GridKernelLaunch(choice.kernel, launch.blocks, launch.turns).start(parameters, stream);
   }
   // Reported here: the next one who asks must not get it again.
   if (status != cudaSuccess) cudaGetLastError();

@@ -8,6 +8,7 @@
 #include "sequence_block.cuh"
 #include "sequence_exchange.cuh"
 #include "tensor_core_double.cuh"
+#include "tensor_core_tf32.cuh"
 
 namespace lltm {
 namespace {
@@ -97,10 +98,12 @@ struct PartialSums {
                    (gate * (kRows / 2) + row_tile * 4 + (lane & 3)) * kStride + unit_tile * 8 +
                    (lane >> 2)] = block;
   }
+  // Of an item whose block has the units from pair first_pair on.
   template <typename Item>
-  __device__ __forceinline__ Two sum(int parity, int gate, const Item& item) const {
+  __device__ __forceinline__ Two sum(int parity, int gate, const Item& item,
+                                     int first_pair = 0) const {
     const Four* const block =
-        blocks[parity] + (gate * (kRows / 2) + item.row_pair) * kStride + item.pair;
+        blocks[parity] + (gate * (kRows / 2) + item.row_pair) * kStride + first_pair + item.pair;
     Two parts[kWarps];
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) {

@@ -18,6 +18,7 @@ class GridPlaces {
   static const int kRowTiles = kRows / 8;
   static const int kPieces = Shape::kChunks * kRowTiles;
   static const int kWarps = Shape::kWarps;
+  static const int kCluster = Shape::kCluster;
 
   __device__ __forceinline__ GridPlaces(const SequenceShape& shape, bool from_the_end,
                                         const GridLaunch& launch)
@@ -27,6 +28,7 @@ class GridPlaces {
         steps(static_cast<int>(shape.steps)),
         slice(blockIdx.x % launch.slices),
         first_group(blockIdx.x / launch.slices * launch.turns),
+        rank(slice % kCluster),
         warp(threadIdx.x >> 5),
         lane(threadIdx.x & 31),
         packed(shape.first_rows != nullptr),
@@ -83,11 +85,11 @@ class GridPlaces {
   // The exchange of this block's group in the slot of a step.
   __device__ __forceinline__ char* group(int step, int turn) const {
     const uint32_t slot = static_cast<uint32_t>(step) % kSlots * launch.slot_bytes;
-    return launch.ring + (slot + (first_group + turn) * (kWarps * kPieces * 512));
+    return launch.ring + (slot + (first_group + turn) * (kCluster * kWarps * kPieces * 512));
   }
   // What this lane reads for a position: what the step before it sent.
   __device__ __forceinline__ const char* pieces(Position p) const {
-    return group(p.step - 1, p.turn) + warp * (kPieces * 512) + lane * 16;
+    return group(p.step - 1, p.turn) + (rank * kWarps + warp) * (kPieces * 512) + lane * 16;
   }
   __device__ __forceinline__ bool is_sent(int step) const { return step + 1 < steps; }
   // Whether this step makes the words of a later one absent: those that an earlier one left.
@@ -96,7 +98,9 @@ class GridPlaces {
   }
 
   const GridLaunch& launch;
-  const int batch_size, H, steps, slice, first_group, warp, lane;
+  const int batch_size, H, steps, slice, first_group;
+  const int rank;  // in the cluster
+  const int warp, lane;
   const bool packed;
   const StepRows<false> rows;
   const StepRows<true> lines;  // with packed data

@@ -1,9 +1,9 @@
-// The number formats in which tensor cores multiply, and how values become their operands; doubles
-// are in tensor_core_double.cuh.
+// The number formats in which tensor cores multiply, and how values become their operands. TF32 and
+// doubles are in files of their own.
 //
 // A product is A (16 units, K) times B (K, 8 rows), K in runs: a lane holds kRun neighbouring
-// values of K of one unit or row in 16 bytes. Both operands have their K in the same order, so the
-// order is free.
+// values of K of one unit or row, of B in 16 bytes. Both operands have their K in the same order,
+// so the order is free. `sent` makes a pair of neighbouring values the words of B.
 #ifndef LLTM_TENSOR_CORE_CUH_
 #define LLTM_TENSOR_CORE_CUH_
 
@@ -23,13 +23,13 @@ namespace {
 #endif
 
 #ifdef LLTM_TENSOR_CORES
-#define LLTM_MMA(shape, type, c, a0, a1, a2, a3, b0, b1)           \
+#define LLTM_MMA(shape, type, c, a, b0, b1)                        \
   asm("mma.sync.aligned." shape ".row.col.f32." type "." type      \
       ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" \
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])             \
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1))
 #else
-#define LLTM_MMA(shape, type, c, a0, a1, a2, a3, b0, b1)
+#define LLTM_MMA(shape, type, c, a, b0, b1)
 #endif
 
 // Two values rounded to a type of 16 bits, in one word. A NaN becomes 0x7fff.
@@ -62,7 +62,9 @@ __device__ __forceinline__ float unpack_half(uint32_t bits) {
 
 // The sums of 16 units and 8 rows: main[0], main[1] of unit 2g, rows 2q and 2q + 1; main[2],
 // main[3] of unit 2g + 1; in lane 4g + q. The small ones of a split format are added in the end.
-template <typename Value>
+// So are those of every other product, where kInTwo says that a lane has too few sums to keep the
+// tensor cores busy: each product waits for the one before it that adds to the same.
+template <typename Value, bool kInTwo>
 struct Sums {
   Value main[4];
   Value cross[4];
@@ -70,30 +72,43 @@ struct Sums {
 #pragma unroll
     for (int i = 0; i < 4; ++i) main[i] = cross[i] = 0;
   }
+  __device__ __forceinline__ Value* other() { return kInTwo ? cross : main; }
+  __device__ __forceinline__ Value total(int i) const {
+    return kInTwo ? main[i] + cross[i] : main[i];
+  }
 };
 
-// A lane's run of unit 2g and of unit 2g + 1.
+// A lane's runs of unit 2g and of unit 2g + 1, in the order in which the instructions take them.
 struct UnitPair {
-  uint4 even, odd;
+  uint4 first, second;
 };
 
 // 16-bit values. A run is 8 of them, two steps of K = 16.
 template <typename Format>
 struct SixteenBits {
+  typedef UnitPair Units;
+  typedef uint32_t Sent;
   static const int kRun = 8;
   static const int kWordBytes = 4;
-  static const int kWordsOfPair = 1;
+  static const bool kGatesTogether = false;
+  static const bool kLowBitClear = false;
 
   __device__ static __forceinline__ uint4 run(const float* v) {
     return make_uint4(Format::pair(v[0], v[1]), Format::pair(v[2], v[3]), Format::pair(v[4], v[5]),
                       Format::pair(v[6], v[7]));
   }
-  __device__ static __forceinline__ void multiply(Sums<float>& sums, const UnitPair& a, uint4 b) {
-    Format::mma(sums.main, a.even.x, a.odd.x, a.even.y, a.odd.y, b.x, b.y);
-    Format::mma(sums.main, a.even.z, a.odd.z, a.even.w, a.odd.w, b.z, b.w);
+  __device__ static __forceinline__ Sent sent(float x, float y) { return Format::pair(x, y); }
+  __device__ static __forceinline__ Units units(uint4 even, uint4 odd) {
+    return {make_uint4(even.x, odd.x, even.y, odd.y), make_uint4(even.z, odd.z, even.w, odd.w)};
   }
-  __device__ static __forceinline__ float total(const Sums<float>& sums, int i) {
-    return sums.main[i];
+  template <typename Sums>
+  __device__ static __forceinline__ void multiply(Sums& sums, const Units& a, uint4 b) {
+    Format::mma(sums.main, a.first, b.x, b.y);
+    Format::mma(sums.other(), a.second, b.z, b.w);
+  }
+  template <typename Sums>
+  __device__ static __forceinline__ float total(const Sums& sums, int i) {
+    return sums.total(i);
   }
 };
 
@@ -103,9 +118,8 @@ struct Bfloat16Format : SixteenBits<Bfloat16Format> {
   __device__ static __forceinline__ uint32_t pair(float low, float high) {
     return rounded_pair<lltm_bfloat16>(low, high);
   }
-  __device__ static __forceinline__ void mma(float* c, uint32_t a0, uint32_t a1, uint32_t a2,
-                                             uint32_t a3, uint32_t b0, uint32_t b1) {
-    LLTM_MMA("m16n8k16", "bf16", c, a0, a1, a2, a3, b0, b1);
+  __device__ static __forceinline__ void mma(float* c, uint4 a, uint32_t b0, uint32_t b1) {
+    LLTM_MMA("m16n8k16", "bf16", c, a, b0, b1);
   }
 };
 
@@ -115,9 +129,8 @@ struct HalfFormat : SixteenBits<HalfFormat> {
   __device__ static __forceinline__ uint32_t pair(float low, float high) {
     return rounded_pair<lltm_half>(low, high);
   }
-  __device__ static __forceinline__ void mma(float* c, uint32_t a0, uint32_t a1, uint32_t a2,
-                                             uint32_t a3, uint32_t b0, uint32_t b1) {
-    LLTM_MMA("m16n8k16", "f16", c, a0, a1, a2, a3, b0, b1);
+  __device__ static __forceinline__ void mma(float* c, uint4 a, uint32_t b0, uint32_t b1) {
+    LLTM_MMA("m16n8k16", "f16", c, a, b0, b1);
   }
 };
 
@@ -132,100 +145,39 @@ struct ShortFloatFormat : HalfFormat {
 // added to the sum in float.
 struct SplitFormat {
   typedef CloseMath Math;
+  typedef UnitPair Units;
+  typedef uint2 Sent;
   static const bool kScaled = true;
   static const int kRun = 4;
   static const int kWordBytes = 4;
-  static const int kWordsOfPair = 2;
+  static const bool kLowBitClear = false;
 
-  __device__ static __forceinline__ uint2 split_pair(float low, float high) {
+  __device__ static __forceinline__ Sent sent(float low, float high) {
     const uint32_t main = rounded_pair<lltm_half>(low, high);
     return make_uint2(main, rounded_pair<lltm_half>((low - unpack_half(main)) * 2048.0f,
                                                     (high - unpack_half(main >> 16)) * 2048.0f));
   }
   __device__ static __forceinline__ uint4 run(const float* v) {
-    const uint2 first = split_pair(v[0], v[1]);
-    const uint2 second = split_pair(v[2], v[3]);
+    const uint2 first = sent(v[0], v[1]);
+    const uint2 second = sent(v[2], v[3]);
     return make_uint4(first.x, first.y, second.x, second.y);
   }
-  __device__ static __forceinline__ void multiply(Sums<float>& sums, const UnitPair& a, uint4 b) {
+  // The high ones, the low ones.
+  __device__ static __forceinline__ Units units(uint4 even, uint4 odd) {
+    return {make_uint4(even.x, odd.x, even.z, odd.z), make_uint4(even.y, odd.y, even.w, odd.w)};
+  }
+  template <typename Sums>
+  __device__ static __forceinline__ void multiply(Sums& sums, const Units& a, uint4 b) {
     float fresh[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    HalfFormat::mma(sums.cross, a.even.y, a.odd.y, a.even.w, a.odd.w, b.x, b.z);
-    HalfFormat::mma(fresh, a.even.x, a.odd.x, a.even.z, a.odd.z, b.x, b.z);
-    HalfFormat::mma(sums.cross, a.even.x, a.odd.x, a.even.z, a.odd.z, b.y, b.w);
+    HalfFormat::mma(sums.cross, a.second, b.x, b.z);
+    HalfFormat::mma(fresh, a.first, b.x, b.z);
+    HalfFormat::mma(sums.cross, a.first, b.y, b.w);
 #pragma unroll
     for (int i = 0; i < 4; ++i) sums.main[i] += fresh[i];
   }
-  __device__ static __forceinline__ float total(const Sums<float>& sums, int i) {
+  template <typename Sums>
+  __device__ static __forceinline__ float total(const Sums& sums, int i) {
     return sums.main[i] + sums.cross[i] * (1.0f / 2048);
-  }
-};
-
-// float as TF32, of any exponent: a run is four values, two steps of K = 8.
-__device__ __forceinline__ uint32_t rounded_to_tf32(uint32_t bits) {
-  return (bits + 0x1000u) & 0xffffe000u;  // a NaN has to have its upper bits clear but one
-}
-
-__device__ __forceinline__ uint32_t rest_of_tf32(uint32_t bits, uint32_t rounded) {
-  return __float_as_uint(__uint_as_float(bits) - __uint_as_float(rounded));
-}
-
-template <typename Format>
-struct Tf32Run {
-  static const int kRun = 4;
-  static const int kWordBytes = 4;
-
-  __device__ static __forceinline__ uint4 run(const float* v) {
-    return make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
-                      __float_as_uint(v[3]));
-  }
-  __device__ static __forceinline__ void multiply(Sums<float>& sums, const UnitPair& a, uint4 b) {
-    const uint32_t first[4] = {a.even.x, a.odd.x, a.even.y, a.odd.y};
-    const uint32_t second[4] = {a.even.z, a.odd.z, a.even.w, a.odd.w};
-    Format::step(sums, first, b.x, b.y);
-    Format::step(sums, second, b.z, b.w);
-  }
-  __device__ static __forceinline__ void mma(float* c, const uint32_t* a, uint32_t b0,
-                                             uint32_t b1) {
-    LLTM_MMA("m16n8k8", "tf32", c, a[0], a[1], a[2], a[3], b0, b1);
-  }
-};
-
-struct Tf32Format : Tf32Run<Tf32Format> {
-  typedef FastMath Math;
-  __device__ static __forceinline__ void step(Sums<float>& sums, const uint32_t* a, uint32_t b0,
-                                              uint32_t b1) {
-    uint32_t rounded[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) rounded[i] = rounded_to_tf32(a[i]);
-    mma(sums.main, rounded, rounded_to_tf32(b0), rounded_to_tf32(b1));
-  }
-  __device__ static __forceinline__ float total(const Sums<float>& sums, int i) {
-    return sums.main[i];
-  }
-};
-
-// float by two TF32 values, three products.
-struct SplitTf32Format : Tf32Run<SplitTf32Format> {
-  typedef CloseMath Math;
-  __device__ static __forceinline__ void step(Sums<float>& sums, const uint32_t* a, uint32_t b0,
-                                              uint32_t b1) {
-    uint32_t main[4], rest[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      main[i] = rounded_to_tf32(a[i]);
-      rest[i] = rest_of_tf32(a[i], main[i]);
-    }
-    const uint32_t main0 = rounded_to_tf32(b0);
-    const uint32_t main1 = rounded_to_tf32(b1);
-    float fresh[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    mma(sums.cross, rest, main0, main1);
-    mma(fresh, main, main0, main1);
-    mma(sums.cross, main, rest_of_tf32(b0, main0), rest_of_tf32(b1, main1));
-#pragma unroll
-    for (int i = 0; i < 4; ++i) sums.main[i] += fresh[i];
-  }
-  __device__ static __forceinline__ float total(const Sums<float>& sums, int i) {
-    return sums.main[i] + sums.cross[i];
   }
 };
 

@@ -7,23 +7,40 @@
 namespace lltm {
 namespace {
 
+// A NaN of some kinds must not look like nothing.
+__device__ __forceinline__ unsigned long long plain_bits(double x) {
+  return x == x ? static_cast<unsigned long long>(__double_as_longlong(x)) : 0x7ff8000000000000ull;
+}
+
 // A run is two doubles, one step of K = 8.
 struct DoubleFormat {
   typedef ExactMath Math;
   static const bool kScaled = false;
+  typedef UnitPair Units;
+  typedef ulonglong2 Sent;
   static const int kRun = 2;
+  static const bool kGatesTogether = false;
+  static const bool kLowBitClear = false;
   static const int kWordBytes = 8;
-  static const int kWordsOfPair = 2;
 
   __device__ static __forceinline__ uint4 run(const double* v) {
     return make_uint4(__double2loint(v[0]), __double2hiint(v[0]), __double2loint(v[1]),
                       __double2hiint(v[1]));
   }
-  __device__ static __forceinline__ void multiply(Sums<double>& sums, const UnitPair& a, uint4 b) {
-    mma(sums.main, first(a.even), first(a.odd), second(a.even), second(a.odd), first(b), second(b));
+  __device__ static __forceinline__ Sent sent(double x, double y) {
+    return make_ulonglong2(plain_bits(x), plain_bits(y));
   }
-  __device__ static __forceinline__ double total(const Sums<double>& sums, int i) {
-    return sums.main[i];
+  __device__ static __forceinline__ Units units(uint4 even, uint4 odd) {
+    return {make_uint4(even.x, even.y, odd.x, odd.y), make_uint4(even.z, even.w, odd.z, odd.w)};
+  }
+  template <typename Sums>
+  __device__ static __forceinline__ void multiply(Sums& sums, const Units& a, uint4 b) {
+    mma(sums.main, first(a.first), second(a.first), first(a.second), second(a.second), first(b),
+        second(b));
+  }
+  template <typename Sums>
+  __device__ static __forceinline__ double total(const Sums& sums, int i) {
+    return sums.total(i);
   }
 
  private:

@@ -1,0 +1,132 @@
+// A kernel of a sequence spread over the GPU as the tables have it, and its cooperative launch.
+#ifndef LLTM_SEQUENCE_GRID_KERNEL_CUH_
+#define LLTM_SEQUENCE_GRID_KERNEL_CUH_
+
+#include <cuda_runtime.h>
+
+#include "sequence_grid_backward.cuh"
+#include "sequence_grid_forward.cuh"
+
+namespace lltm {
+namespace {
+
+// From the meeting of a block until it is best to ask for what the others send, measured.
+const int kClocksToSend = 800;
+const int kMostTurns = 8;
+
+struct GridKernel {
+  const void* kernel;
+  size_t (*memory_bytes)(int turns);
+  int threads;
+  int cluster;     // blocks
+  int padded;      // units
+  int units;       // of a block
+  int rows;        // of a group
+  int bytes;       // exchanged, of a unit of a row
+  int most_turns;  // with more, steps one by one are as fast
+  int clocks_to_send;
+};
+
+template <typename Shape>
+GridKernel grid_kernel(const void* kernel, int most_turns, int clocks_to_send) {
+  return {kernel,        &Shape::memory_bytes, Shape::kThreads, Shape::kCluster, Shape::kPadded,
+          Shape::kUnits, Shape::kRows,         Shape::kBytes,   most_turns,      clocks_to_send};
+}
+
+// The kernels of a number format and a type, by units, rows, chunks, those in registers, pieces
+// under way, and warps.
+template <typename Format, typename S>
+struct GridKernels {
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel forward(int most_turns = kMostTurns, int clocks_to_send = kClocksToSend) {
+    typedef ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps> Shape;
+    return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>),
+                              most_turns, clocks_to_send);
+  }
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel backward(int most_turns = kMostTurns, int clocks_to_send = kClocksToSend) {
+    typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 1> Shape;
+    return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
+                              most_turns, clocks_to_send);
+  }
+  // The same by clusters of two blocks.
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel backward_by_two(int clocks_to_send) {
+    typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 2> Shape;
+    return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
+                              kMostTurnsOfCluster, clocks_to_send);
+  }
+};
+
+// Of one launch: so many blocks, with so much shared memory each.
+class GridKernelLaunch {
+ public:
+  GridKernelLaunch(const GridKernel& kernel, int blocks, int turns)
+      : kernel(kernel), blocks(blocks), memory(kernel.memory_bytes(turns)) {}
+
+  // Whether the GPU has room for all clusters at once; a part of it may lack a processor.
+  bool has_room() const {
+    if (kernel.cluster == 1) return true;
+    int clusters = 0;
+#if CUDART_VERSION >= 12010
+    Configuration configuration(*this, nullptr, 1);
+    cudaError_t status = prepare();
+    if (status == cudaSuccess) {
+      status = cudaOccupancyMaxActiveClusters(&clusters, kernel.kernel, &configuration.config);
+    }
+    if (status != cudaSuccess) cudaGetLastError();
+#endif
+    return clusters * kernel.cluster >= blocks;
+  }
+
+  cudaError_t start(void** parameters, cudaStream_t stream) const {
+    const cudaError_t status = prepare();
+    if (status != cudaSuccess) return status;
+#if CUDART_VERSION >= 12010
+    if (kernel.cluster > 1) {
+      Configuration configuration(*this, stream, 2);
+      return cudaLaunchKernelExC(&configuration.config, kernel.kernel, parameters);
+    }
+#endif
+    return cudaLaunchCooperativeKernel(kernel.kernel, dim3(static_cast<unsigned>(blocks)),
+                                       dim3(static_cast<unsigned>(kernel.threads)), parameters,
+                                       memory, stream);
+  }
+
+ private:
+#if CUDART_VERSION >= 12010
+  struct Configuration {
+    cudaLaunchAttribute attributes[2];
+    cudaLaunchConfig_t config;
+
+    Configuration(const GridKernelLaunch& launch, cudaStream_t stream, unsigned count)
+        : attributes(), config() {
+      attributes[0].id = cudaLaunchAttributeClusterDimension;
+      attributes[0].val.clusterDim.x = static_cast<unsigned>(launch.kernel.cluster);
+      attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
+      attributes[1].id = cudaLaunchAttributeCooperative;
+      attributes[1].val.cooperative = 1;
+      config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
+      config.blockDim = dim3(static_cast<unsigned>(launch.kernel.threads));
+      config.dynamicSmemBytes = launch.memory;
+      config.stream = stream;
+      config.attrs = attributes;
+      config.numAttrs = count;
+    }
+  };
+#endif
+
+  cudaError_t prepare() const {
+    return cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                static_cast<int>(memory));
+  }
+
+  const GridKernel& kernel;
+  const int blocks;
+  const size_t memory;
+};
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_GRID_KERNEL_CUH_
