@@ -37,9 +37,9 @@ struct BackwardShape {
   struct Memory {
     typename Format::Units weights[kWarps][kShared > 0 ? kShared : 1][kCluster * kUnits / 16][32];
     PartialSums<ComputeType<S>, kCluster * kUnits, kRows, kGates, kWarps> sums;
-    PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount> partner;
     Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];
     CoefficientPairs<ComputeType<S>, kHandsOver ? Item::kCount : 1> prepared[2];
+    PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount> partner;
     typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
   };
   static size_t memory_bytes(int turns) {
