@@ -23,7 +23,7 @@
 namespace lltm {
 namespace {
 
-const int kMostTurnsOfCluster = 2;
+const int kMostTurnsOfCluster = 4;
 
 // Of a block alone: there is nothing to give.
 template <int kCluster, typename Two, int kCount>

@@ -2,50 +2,12 @@
 #ifndef LLTM_SEQUENCE_GRID_BACKWARD_CUH_
 #define LLTM_SEQUENCE_GRID_BACKWARD_CUH_
 
-#include "sequence_cluster.cuh"
 #include "sequence_gradient.cuh"
 #include "sequence_grid.cuh"
+#include "sequence_grid_shapes.cuh"
 
 namespace lltm {
 namespace {
-
-template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_, int kDepth_, int kWarps_, int kCluster_ = 1>
-struct BackwardShape {
-  typedef Format Numbers;
-  typedef Storage S;
-  static const int kUnits = kUnits_;
-  static const int kRows = kRows_;
-  static const int kChunks = kChunks_;
-  static const int kInRegisters = kInRegisters_;
-  static const int kDepth = kDepth_;
-  static const int kWarps = kWarps_;
-  static const int kCluster = kCluster_;
-  static const int kThreads = 32 * kWarps;
-  typedef lltm::Item<kUnits, kRows, kThreads> Item;
-  static const int kGates = 1;
-  static const int kShared = kChunks - kInRegisters;
-  static const int kPadded = kCluster * kWarps * kChunks * 4 * Format::kRun / 3;
-  static const int kBytes = 3 * 16 / Format::kRun;
-
-  // In shared memory, by cp.async
-  enum { kInput, kOutput, kCandidate, kCell, kGrad, kSaved };
-
-  // Whether one thread prepares what another one needs.
-  static const bool kHandsOver = Item::kFirstFetcher > 0;
-
-  struct Memory {
-    typename Format::Units weights[kWarps][kShared > 0 ? kShared : 1][kCluster * kUnits / 16][32];
-    PartialSums<ComputeType<S>, kCluster * kUnits, kRows, kGates, kWarps> sums;
-    Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];
-    CoefficientPairs<ComputeType<S>, kHandsOver ? Item::kCount : 1> prepared[2];
-    PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount> partner;
-    typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
-  };
-  static size_t memory_bytes(int turns) {
-    return sizeof(Memory) + turns * Item::kCount * 2 * sizeof(ComputeType<S>);
-  }
-};
 
 template <typename Shape>
 class GridBackward : GridBlock<Shape> {

@@ -8,17 +8,35 @@ namespace {
 typedef GridKernels<DoubleFormat, double> Double;
 
 GridTable forward_table(bool) {
-  return {{Double::forward<16, 8, 1, 1, 1>(), Double::forward<16, 8, 2, 2, 2>(),
-           Double::forward<16, 8, 4, 4, 4>(), Double::forward<16, 16, 4, 4, 8>(),
-           Double::forward<16, 8, 8, 4, 8>(2), Double::forward<16, 16, 8, 5, 6>(2),
-           Double::forward<16, 8, 12, 6, 4>(2)}};
+  return {{
+      // 64 units, 128
+      Double::forward<16, 8, 1, 1, 1>(8),
+      Double::forward<16, 8, 2, 2, 2>(8),
+      // 256
+      Double::forward<16, 8, 4, 4, 4>(1),
+      Double::forward<16, 16, 4, 4, 8>(8),
+      // 512
+      Double::forward<16, 8, 8, 4, 8>(1),
+      Double::forward<16, 16, 8, 5, 6>(2),
+      // 768
+      Double::forward<16, 8, 12, 6, 4>(2),
+  }};
 }
 
 GridTable backward_table(bool) {
-  return {{Double::backward<16, 8, 3, 3, 3>(), Double::backward<16, 8, 6, 6, 6>(),
-           Double::backward<16, 8, 8, 8, 8, 12>(), Double::backward<16, 16, 12, 12, 12>(),
-           Double::backward<16, 8, 16, 9, 8, 12>(2), Double::backward<16, 16, 16, 9, 8, 12>(2),
-           Double::backward<16, 8, 36, 14, 6>(2)}};
+  return {{
+      // 64 units, 128
+      Double::backward<16, 8, 3, 3, 3>(8),
+      Double::backward<16, 8, 6, 6, 6>(8),
+      // 256
+      Double::backward<16, 8, 8, 8, 8, 12>(1),
+      Double::backward<16, 16, 12, 12, 12>(8),
+      // 512
+      Double::backward<16, 8, 16, 9, 8, 12>(1),
+      Double::backward<16, 16, 16, 9, 8, 12>(2),
+      // 768
+      Double::backward<16, 8, 36, 14, 6>(2),
+  }};
 }
 
 }  // namespace

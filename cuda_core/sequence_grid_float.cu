@@ -4,8 +4,8 @@
 namespace lltm {
 namespace {
 
-// A chunk of K is 16 units, of a format of 16 bits 32, of TF32 the gates of 8 units. Each warp has
-// as many chunks as make K. At its own accuracy a step takes longer before it is sent.
+// A chunk of K is 16 units, of a format of 16 bits 32, of TF32 the gates of 8. Each warp has as
+// many chunks as make K. At its own accuracy a step takes longer before it is sent.
 const int kClocksOfSplit = 1100;
 
 typedef GridKernels<ShortFloatFormat, float> Short;
@@ -13,42 +13,90 @@ typedef GridKernels<SplitFormat, float> Split;
 typedef GridKernels<Tf32Format, float> Tf32;
 typedef GridKernels<SplitTf32Format, float> SplitTf32;
 
+GridTable forward_table_of_tf32() {
+  return {{
+      // 256 units
+      Short::forward<16, 8, 1, 1, 1>(1),
+      Short::forward<16, 16, 1, 1, 2>(8),
+      // 512
+      Short::forward<16, 8, 2, 2, 2>(1),
+      Short::forward<32, 8, 2, 2, 2>(1),
+      Short::forward<32, 16, 2, 2, 4>(8),
+      // 768
+      Short::forward<16, 8, 3, 3, 3>(1),
+      Short::forward<16, 16, 3, 3, 6>(8),
+      // 1024
+      Short::forward<16, 8, 4, 4, 4>(1),
+      Short::forward<16, 16, 4, 4, 8>(8),
+      // 1536
+      Short::forward<16, 16, 6, 3, 6>(1),
+      Short::forward<16, 16, 3, 2, 6, 16>(4),
+      // 2048
+      Short::forward<16, 16, 8, 4, 6>(8),
+  }};
+}
+
 GridTable forward_table(bool tf32) {
-  if (tf32) {
-    return {{Short::forward<16, 8, 1, 1, 1>(), Short::forward<16, 16, 1, 1, 2>(),
-             Short::forward<16, 8, 2, 2, 2>(), Short::forward<32, 8, 2, 2, 2>(),
-             Short::forward<32, 16, 2, 2, 4>(), Short::forward<16, 8, 3, 3, 3>(),
-             Short::forward<32, 8, 3, 2, 3>(), Short::forward<16, 8, 4, 4, 4>(),
-             Short::forward<32, 8, 4, 2, 4>(), Short::forward<16, 16, 6, 3, 6>(),
-             Short::forward<16, 32, 6, 3, 6>(), Short::forward<16, 16, 8, 4, 6>()}};
-  }
-  return {{Split::forward<16, 8, 2, 2, 2>(kMostTurns, kClocksOfSplit),
-           Split::forward<16, 16, 2, 2, 4>(kMostTurns, kClocksOfSplit),
-           Split::forward<16, 8, 4, 4, 4>(kMostTurns, kClocksOfSplit),
-           Split::forward<16, 16, 4, 3, 8>(kMostTurns, kClocksOfSplit),
-           Split::forward<16, 8, 6, 3, 6>(kMostTurns, kClocksOfSplit),
-           Split::forward<16, 16, 6, 2, 8>(kMostTurns, kClocksOfSplit),
-           Split::forward<16, 8, 8, 2, 8>(kMostTurns, kClocksOfSplit),
-           Split::forward<16, 16, 8, 3, 4>(kMostTurns, kClocksOfSplit),
-           Split::forward<16, 8, 12, 6, 6>(kMostTurns, kClocksOfSplit)}};
+  if (tf32) return forward_table_of_tf32();
+  return {{
+      // 256 units
+      Split::forward<16, 8, 2, 2, 2>(1, kClocksOfSplit),
+      Split::forward<16, 16, 2, 2, 4>(8, kClocksOfSplit),
+      // 512
+      Split::forward<16, 8, 4, 4, 4>(1, kClocksOfSplit),
+      Split::forward<16, 16, 4, 3, 8>(8, kClocksOfSplit),
+      // 768
+      Split::forward<16, 8, 6, 3, 6>(1, kClocksOfSplit),
+      Split::forward<16, 16, 6, 2, 8>(8, kClocksOfSplit),
+      // 1024
+      Split::forward<16, 8, 8, 2, 8>(1, kClocksOfSplit),
+      Split::forward<16, 16, 8, 3, 4>(8, kClocksOfSplit),
+      // 1536
+      Split::forward<16, 8, 12, 6, 6>(8, kClocksOfSplit),
+  }};
+}
+
+GridTable backward_table_of_tf32() {
+  return {{
+      // 256 units
+      Tf32::backward<16, 8, 2, 2, 2, 16>(1),
+      Tf32::backward<16, 16, 2, 2, 4, 16>(8),
+      // 512
+      Tf32::backward<16, 8, 4, 4, 4, 16>(1),
+      Tf32::backward<32, 8, 4, 2, 4, 16>(8),
+      // 768
+      Tf32::backward<16, 8, 6, 4, 6, 16>(1),
+      Tf32::backward_by_two<16, 16, 4, 3, 8, 12>(4),
+      Tf32::backward<16, 16, 6, 2, 6, 16>(8),
+      // 1024
+      Tf32::backward_by_two<16, 8, 4, 2, 4, 16>(1, 1100),
+      Tf32::backward_by_two<16, 16, 4, 2, 4, 16>(4),
+      Tf32::backward<16, 8, 8, 4, 8, 16>(1),
+      Tf32::backward<16, 16, 8, 3, 6, 16>(4),
+      // 1536
+      Tf32::backward_by_two<16, 8, 12, 5, 8>(4),
+      Tf32::backward<16, 8, 16, 6, 8, 12>(4),
+  }};
 }
 
 GridTable backward_table(bool tf32) {
-  if (tf32) {
-    return {{Tf32::backward<16, 8, 2, 2, 2, 16>(), Tf32::backward<16, 16, 2, 2, 4, 16>(),
-             Tf32::backward<16, 8, 4, 4, 4, 16>(), Tf32::backward<32, 8, 4, 2, 4, 16>(),
-             Tf32::backward<16, 8, 8, 8, 8, 12>(), Tf32::backward<16, 16, 8, 4, 8, 12>(),
-             Tf32::backward_by_two<16, 8, 8, 8, 8>(800),
-             Tf32::backward_by_two<16, 32, 8, 4, 4>(800), Tf32::backward<16, 8, 8, 4, 8, 16>(),
-             Tf32::backward<16, 16, 8, 2, 8, 16>(4), Tf32::backward<16, 8, 16, 8, 8, 12>(4)}};
-  }
-  return {{SplitTf32::backward<16, 8, 3, 3, 3, 16>(), SplitTf32::backward<16, 16, 6, 6, 6>(),
-           SplitTf32::backward<16, 8, 8, 5, 6, 12>(), SplitTf32::backward<16, 16, 8, 4, 6, 12>(),
-           SplitTf32::backward<16, 8, 18, 7, 10>(), SplitTf32::backward<16, 32, 18, 3, 6>(),
-           SplitTf32::backward_by_two<16, 8, 12, 6, 6>(800),
-           SplitTf32::backward_by_two<16, 32, 12, 6, 4>(800),
-           SplitTf32::backward<16, 8, 16, 5, 8, 12>(), SplitTf32::backward<16, 32, 24, 6, 4>(),
-           SplitTf32::backward<16, 8, 36, 12, 6>()}};
+  if (tf32) return backward_table_of_tf32();
+  return {{
+      // 256 units
+      SplitTf32::backward<16, 8, 3, 3, 3, 16>(1),
+      SplitTf32::backward<16, 16, 6, 6, 6>(8),
+      // 512
+      SplitTf32::backward<16, 8, 8, 5, 6, 12>(1),
+      SplitTf32::backward<16, 16, 6, 4, 4, 16>(8),
+      // 768
+      SplitTf32::backward<16, 8, 9, 6, 6, 16>(1),
+      SplitTf32::backward<16, 16, 9, 3, 4, 16>(8),
+      // 1024
+      SplitTf32::backward<16, 8, 12, 5, 6, 16>(1),
+      SplitTf32::backward<16, 16, 12, 3, 4, 16>(8),
+      // 1536
+      SplitTf32::backward<16, 8, 36, 12, 6>(8),
+  }};
 }
 
 }  // namespace

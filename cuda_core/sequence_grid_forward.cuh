@@ -3,43 +3,10 @@
 #define LLTM_SEQUENCE_GRID_FORWARD_CUH_
 
 #include "sequence_grid.cuh"
+#include "sequence_grid_shapes.cuh"
 
 namespace lltm {
 namespace {
-
-// kChunks: of K, that a warp multiplies; the first kInRegisters of them stay in registers. kDepth:
-// pieces of h under way.
-template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_, int kDepth_, int kWarps_>
-struct ForwardShape {
-  typedef Format Numbers;
-  typedef Storage S;
-  static const int kUnits = kUnits_;
-  static const int kRows = kRows_;
-  static const int kChunks = kChunks_;
-  static const int kInRegisters = kInRegisters_;
-  static const int kDepth = kDepth_;
-  static const int kWarps = kWarps_;
-  static const int kThreads = 32 * kWarps;
-  typedef lltm::Item<kUnits, kRows, kThreads> Item;
-  static const int kGates = 3;
-  static const int kCluster = 1;
-  static const int kShared = kChunks - kInRegisters;
-  static const int kPadded = kWarps * kChunks * 4 * Format::kRun;
-  // Exchanged, of a unit of a row.
-  static const int kBytes = sizeof(typename Format::Sent) / 2;
-
-  struct Memory {
-    typename Format::Units weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
-    PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> sums;
-    Pair<S> gates[kCopiesAhead + 1][3][Item::kCount];
-    unsigned largest;
-    typename Vector<ComputeType<S>>::Two states[1];  // the cells, of every turn kCount
-  };
-  static size_t memory_bytes(int turns) {
-    return sizeof(Memory) + turns * Item::kCount * 2 * sizeof(ComputeType<S>);
-  }
-};
 
 template <typename Shape>
 class GridForward : GridBlock<Shape> {
@@ -60,6 +27,9 @@ class GridForward : GridBlock<Shape> {
   using Block::slice;
   using Block::state_of;
   using Block::steps;
+
+  // Whether every thread has an item, so that there is more to do than to wait for.
+  static const bool kIsBusy = Shape::Item::kFirstFetcher == 0;
 
  public:
   __device__ __forceinline__ GridForward(const SequenceForward<S>& a, const GridLaunch& launch,
@@ -100,10 +70,11 @@ class GridForward : GridBlock<Shape> {
       const bool is_inside = inside(item, done);
       if (item.exists) compute(done, is_inside, count, parity);
       this->advance(now);
+      if (kIsBusy) this->ask_later(reader, now, met);
       // What nobody waits for, while the words come.
       if (item.exists) keep(done, is_inside);
       if (fetched.exists) copy_gates(count + kCopiesAhead, ahead);
-      this->ask_later(reader, now, met);
+      if (!kIsBusy) this->ask_later(reader, now, met);
     }
     this->store_states(a.cell);
     this->store_states(a.c_n);

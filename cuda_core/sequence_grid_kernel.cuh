@@ -12,7 +12,6 @@ namespace {
 
 // From the meeting of a block until it is best to ask for what the others send, measured.
 const int kClocksToSend = 800;
-const int kMostTurns = 8;
 
 struct GridKernel {
   const void* kernel;
@@ -23,7 +22,7 @@ struct GridKernel {
   int units;       // of a block
   int rows;        // of a group
   int bytes;       // exchanged, of a unit of a row
-  int most_turns;  // with more, steps one by one are as fast
+  int most_turns;  // with more, the next kernel or steps one by one are as fast
   int clocks_to_send;
 };
 
@@ -34,27 +33,28 @@ GridKernel grid_kernel(const void* kernel, int most_turns, int clocks_to_send) {
 }
 
 // The kernels of a number format and a type, by units, rows, chunks, those in registers, pieces
-// under way, and warps.
+// under way, warps, and the most turns.
 template <typename Format, typename S>
 struct GridKernels {
   template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
-  static GridKernel forward(int most_turns = kMostTurns, int clocks_to_send = kClocksToSend) {
+  static GridKernel forward(int most_turns, int clocks_to_send = kClocksToSend) {
     typedef ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps> Shape;
     return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>),
                               most_turns, clocks_to_send);
   }
   template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
-  static GridKernel backward(int most_turns = kMostTurns, int clocks_to_send = kClocksToSend) {
+  static GridKernel backward(int most_turns, int clocks_to_send = kClocksToSend) {
     typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 1> Shape;
     return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
                               most_turns, clocks_to_send);
   }
   // The same by clusters of two blocks.
   template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
-  static GridKernel backward_by_two(int clocks_to_send) {
+  static GridKernel backward_by_two(int most_turns, int clocks_to_send = kClocksToSend) {
     typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 2> Shape;
     return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
-                              kMostTurnsOfCluster, clocks_to_send);
+                              most_turns < kMostTurnsOfCluster ? most_turns : kMostTurnsOfCluster,
+                              clocks_to_send);
   }
 };
 

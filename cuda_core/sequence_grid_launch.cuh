@@ -16,8 +16,8 @@ const int64_t kFewestSteps = 4;
 const long long kPatience = 2000000000LL;
 const long long kLongestPatience = 1LL << 62;
 
-// For one type, pass and accuracy, by padding; its end has no kernel. Made anew where it is needed:
-// nvcc would export a static table of a template.
+// For one type, pass and accuracy, by padding, then by preference; its end has no kernel. Made anew
+// where it is needed: nvcc would export a static table of a template.
 struct GridTable {
   GridKernel kernels[16];
 };
@@ -45,42 +45,41 @@ inline bool has_kernels() {
   return false;
 }
 
-// Of the least padding the one with the fewest turns, or the first of these in the table.
+// The first that the state fits and that is good for as many turns as the rows take.
 inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
-  GridChoice best = {};
+  GridChoice choice = {};
   int device = 0;
-  if (!has_kernels() || is_empty(s) || cudaGetDevice(&device) != cudaSuccess) return best;
-  if (device_attribute(cudaDevAttrComputeCapabilityMajor, device) != 9) return best;
-  if (!device_attribute(cudaDevAttrCooperativeLaunch, device)) return best;
+  if (!has_kernels() || is_empty(s) || cudaGetDevice(&device) != cudaSuccess) return choice;
+  if (device_attribute(cudaDevAttrComputeCapabilityMajor, device) != 9) return choice;
+  if (!device_attribute(cudaDevAttrCooperativeLaunch, device)) return choice;
   // Pairs of units are read at once.
-  if (s.state_size % 2 != 0) return best;
+  if (s.state_size % 2 != 0) return choice;
   const int processors = device_attribute(cudaDevAttrMultiProcessorCount, device);
   const size_t memory =
       static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   for (const GridKernel& kernel : table.kernels) {
     if (!kernel.kernel) break;
     if (s.state_size > kernel.padded) continue;
-    if (best.kernel.kernel && kernel.padded > best.kernel.padded) break;
     const int slices = kernel.padded / kernel.units;
     const int64_t most = processors / slices;
     if (most == 0) continue;
     const int64_t groups = (s.batch_size + kernel.rows - 1) / kernel.rows;
-    const int64_t turns = (groups + most - 1) / most;
-    if (turns > kernel.most_turns || kernel.memory_bytes(static_cast<int>(turns)) > memory)
-      continue;
-    if (best.kernel.kernel && turns >= best.launch.turns) continue;
+    if (groups > most * kernel.most_turns) continue;
+    const int turns = static_cast<int>((groups + most - 1) / most);
     const int blocks = slices * static_cast<int>((groups + turns - 1) / turns);
-    if (!GridKernelLaunch(kernel, blocks, static_cast<int>(turns)).has_room()) continue;
-    best.kernel = kernel;
-    best.launch.slices = slices;
-    best.launch.turns = static_cast<int>(turns);
-    best.launch.clocks_to_send = static_cast<unsigned>(kernel.clocks_to_send);
-    best.launch.blocks = blocks;
+    if (kernel.memory_bytes(turns) > memory) continue;
+    if (!GridKernelLaunch(kernel, blocks, turns).has_room()) continue;
+    choice.kernel = kernel;
+    choice.launch.slices = slices;
+    choice.launch.turns = turns;
+    choice.launch.clocks_to_send = static_cast<unsigned>(kernel.clocks_to_send);
+    choice.launch.blocks = blocks;
     const int64_t rows = static_cast<int64_t>(blocks / slices) * turns * kernel.rows;
-    best.launch.slot_bytes = static_cast<uint32_t>(rows * kernel.padded * kernel.bytes);
-    best.ring_bytes = static_cast<int64_t>(kSlots) * best.launch.slot_bytes;
+    choice.launch.slot_bytes = static_cast<uint32_t>(rows * kernel.padded * kernel.bytes);
+    choice.ring_bytes = static_cast<int64_t>(kSlots) * choice.launch.slot_bytes;
+    break;
   }
-  return best;
+  return choice;
 }
 
 template <typename Arguments>

@@ -13,26 +13,51 @@ struct SixteenBitKernels {
   typedef GridKernels<Format, S> Of;
 
   static GridTable forward_table() {
-    return {{Of::template forward<16, 8, 1, 1, 1>(), Of::template forward<16, 16, 1, 1, 2>(),
-             Of::template forward<16, 8, 2, 2, 2>(), Of::template forward<32, 8, 2, 2, 2>(),
-             Of::template forward<32, 16, 2, 2, 4>(), Of::template forward<16, 8, 3, 3, 3>(),
-             Of::template forward<32, 16, 3, 2, 6>(), Of::template forward<16, 8, 4, 4, 4>(),
-             Of::template forward<32, 16, 4, 2, 8>(), Of::template forward<16, 16, 6, 3, 6>(4),
-             Of::template forward<16, 32, 6, 3, 6>(2), Of::template forward<16, 16, 8, 3, 8>(4)}};
+    return {{
+        // 256 units
+        Of::template forward<16, 8, 1, 1, 1>(1),
+        Of::template forward<16, 16, 1, 1, 2>(8),
+        // 512
+        Of::template forward<16, 8, 2, 2, 2>(1),
+        Of::template forward<32, 8, 2, 2, 2>(1),
+        Of::template forward<32, 16, 2, 2, 4>(8),
+        // 768
+        Of::template forward<16, 8, 3, 3, 3>(1),
+        Of::template forward<32, 16, 3, 2, 6>(8),
+        // 1024
+        Of::template forward<16, 8, 4, 4, 4>(1),
+        Of::template forward<16, 16, 4, 4, 8>(2),
+        Of::template forward<32, 16, 4, 2, 8>(8),
+        // 1536
+        Of::template forward<16, 16, 6, 3, 6>(1),
+        Of::template forward<16, 16, 3, 2, 6, 16>(4),
+        // 2048
+        Of::template forward<16, 16, 8, 3, 8>(4),
+    }};
   }
   static GridTable backward_table() {
-    return {
-        {Of::template backward<16, 8, 2, 2, 2, 12>(), Of::template backward<16, 16, 2, 2, 4, 12>(),
-         Of::template backward<16, 8, 3, 3, 3, 16>(), Of::template backward<32, 8, 3, 3, 3, 16>(),
-         Of::template backward<32, 16, 4, 3, 8, 12>(), Of::template backward<16, 8, 6, 6, 6, 12>(),
-         Of::template backward<32, 16, 6, 2, 6, 12>(),
-         Of::template backward_by_two<16, 8, 6, 6, 6>(800),
-         Of::template backward_by_two<32, 16, 6, 3, 6>(800),
-         Of::template backward<16, 8, 6, 6, 6, 16>(), Of::template backward<32, 16, 8, 2, 6, 12>(),
-         Of::template backward<16, 16, 12, 5, 8, 12>(4),
-         Of::template backward<16, 32, 18, 10, 9>(2),
-         Of::template backward<16, 16, 16, 6, 8, 12>(4),
-         Of::template backward<16, 32, 24, 10, 9>(2)}};
+    return {{
+        // 256 units
+        Of::template backward<16, 8, 2, 2, 2, 12>(1),
+        Of::template backward<16, 16, 2, 2, 4, 12>(8),
+        // 512
+        Of::template backward<16, 8, 3, 3, 3, 16>(1),
+        Of::template backward<32, 8, 4, 4, 4, 12>(2),
+        Of::template backward<32, 16, 4, 3, 8, 12>(8),
+        // 768
+        Of::template backward<16, 8, 6, 6, 6, 12>(1),
+        Of::template backward<32, 16, 6, 2, 6, 12>(8),
+        // 1024
+        Of::template backward<16, 8, 6, 6, 6, 16>(1),
+        Of::template backward_by_two<16, 16, 4, 4, 8, 12>(2),
+        Of::template backward<32, 16, 8, 2, 6, 12>(8),
+        // 1536
+        Of::template backward_by_two<16, 16, 6, 5, 8, 12>(4),
+        Of::template backward<16, 16, 12, 5, 8, 12>(4),
+        // 2048
+        Of::template backward_by_two<16, 16, 8, 5, 8, 12>(4),
+        Of::template backward<16, 16, 16, 6, 8, 12>(4),
+    }};
   }
 };
 

@@ -91,13 +91,14 @@ struct SplitTf32Format {
   static const int kRun = 4;
   static const int kWordBytes = 4;
   static const bool kGatesTogether = false;
-  static const bool kLowBitClear = false;
+  static const bool kLowBitClear = true;
 
   __device__ static __forceinline__ uint4 run(const float* v) {
     return make_uint4(plain_bits(v[0]), plain_bits(v[1]), plain_bits(v[2]), plain_bits(v[3]));
   }
+  // Without the lowest bit, which two TF32 values do not keep either.
   __device__ static __forceinline__ Sent sent(float x, float y) {
-    return make_uint2(plain_bits(x), plain_bits(y));
+    return make_uint2(plain_bits(x) & ~1u, plain_bits(y) & ~1u);
   }
   __device__ static __forceinline__ Units units(uint4 even, uint4 odd) {
     return {make_uint4(even.x, odd.x, even.y, odd.y), make_uint4(even.z, odd.z, even.w, odd.w)};

@@ -15,10 +15,11 @@ def dtype(request):
 
 
 # (steps, batch_size, state_size): one group of rows a block and several, blocks of 16 units and of
-# 32, padded units and rows, more steps than the exchange has slots. float64 has fewer.
+# 32, padded units and rows, more steps than the exchange has slots, blocks alone and clusters of
+# two. float64 has fewer.
 SPREAD = ((6, 3, 130), (4, 17, 256), (75, 64, 256), (5, 16, 512), (5, 70, 512), (4, 9, 770))
 SPREAD += ((4, 16, 1024), (5, 64, 1022), (4, 140, 1024), (75, 140, 512), (4, 16, 1536))
-SPREAD += ((4, 40, 1400), (4, 16, 2048), (5, 40, 2000), (6, 9, 60), (5, 150, 128))
+SPREAD += ((4, 40, 1400), (4, 16, 2048), (5, 40, 2000), (6, 9, 60), (5, 150, 128), (70, 33, 1000))
 PACKED = ((6, 3, 130), (75, 64, 256), (5, 70, 512), (9, 33, 1024))
 
 
@@ -123,7 +124,10 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     assert failure.item() == late.item() == 0
 
 
-@pytest.mark.parametrize("sizes", ((9, 20, 500), (6, 9, 250), (5, 70, 700), (5, 20, 1000)), ids=str)
+ROUNDED = ((9, 20, 500), (6, 9, 250), (5, 70, 700), (5, 20, 1000), (40, 9, 1024), (4, 9, 1500))
+
+
+@pytest.mark.parametrize("sizes", ROUNDED, ids=str)
 def test_spread_at_the_accuracy_of_tf32(sizes):
     require_device("cuda:0")
     T, B, H = sizes
@@ -150,11 +154,15 @@ def test_spread_at_the_accuracy_of_tf32(sizes):
         assert 1e-6 < error < 2**-9  # half a unit of its last place is 2^-11
 
 
-def test_a_spread_step_with_nan_stays_in_its_row(dtype):
+@pytest.mark.parametrize("tf32", (0, 1))
+@pytest.mark.parametrize("state_size", (256, 1024))
+def test_a_spread_step_with_nan_stays_in_its_row(dtype, state_size, tf32):
     """The exchange says "nothing yet" by a NaN of its own kind."""
-    sizes = (6, 9, 256)
+    if tf32 and dtype != torch.float32:
+        pytest.skip("TF32 is a kind of float32")
+    sizes = (6, 9, state_size)
     arguments, _, gates, cell = draw_spread(dtype, sizes)
-    options, failure = spread(dtype, 0, sizes)
+    options, failure = spread(dtype, 0, sizes, tf32=tf32)
     gates[1, 3, 10:12] = float("nan")
     gates[2, 4, 300] = float("inf")
     got, new_cell = poisoned(dtype, *sizes), poisoned(dtype, *sizes)
@@ -165,13 +173,13 @@ def test_a_spread_step_with_nan_stays_in_its_row(dtype):
     is_nan[:, 3] = False
     assert not is_nan.any()
 
-    options, late = spread(dtype, 1, sizes)
+    options, late = spread(dtype, 1, sizes, tf32=tf32)
     gates = torch.nan_to_num(gates.cpu(), 0.5).cuda()
     new_cell = torch.nan_to_num(new_cell.cpu(), 0.5).cuda()
     grad_output = from_host(dtype, *sizes)
     grad_output[4, 2, 20:22] = float("nan")
-    d_gates = poisoned(dtype, 6, 9, 768)
-    d_cell = from_host(compute_type(dtype), 9, 256)
+    d_gates = poisoned(dtype, 6, 9, 3 * state_size)
+    d_cell = from_host(compute_type(dtype), 9, state_size)
     tail = (grad_output, gates, new_cell, None, d_cell, None, d_gates, options)
     assert core("sequence_backward", dtype)(*arguments, *tail) == 0
     is_nan = exact(d_gates).isnan()
@@ -181,17 +189,18 @@ def test_a_spread_step_with_nan_stays_in_its_row(dtype):
     assert failure.item() == late.item() == 0
 
 
-def test_a_block_that_waits_in_vain_says_so(dtype):
+@pytest.mark.parametrize("sizes", ((200, 16, 512), (200, 64, 1024)), ids=str)
+def test_a_block_that_waits_in_vain_says_so(dtype, sizes):
     """No hang: the flag, NaN from there on, and a GPU that works on.
 
     With this patience a read in vain is enough, and of so many some are.
     """
-    sizes = (200, 16, 512)
+    _, B, H = sizes
     arguments, _, gates, cell = draw_spread(dtype, sizes)
     options, failure = spread(dtype, 0, sizes, patience=1)
     got, new_cell = from_host(dtype, *sizes), from_host(dtype, *sizes)
     forward = core("sequence_forward", dtype)
-    carried, last, c_n = cell.clone(), from_host(dtype, 16, 512), from_host(dtype, 16, 512)
+    carried, last, c_n = cell.clone(), from_host(dtype, B, H), from_host(dtype, B, H)
     tail = (carried, got, new_cell, last, c_n, options)
     assert forward(*arguments, gates.clone(), None, None, *tail) == 0
     assert failure.item() == 1
@@ -200,7 +209,7 @@ def test_a_block_that_waits_in_vain_says_so(dtype):
     assert exact(carried).isnan().any()
 
     options, failure = spread(dtype, 1, sizes, patience=1)
-    d_gates, d_cell = from_host(dtype, 200, 16, 3 * 512), from_host(cell.dtype, 16, 512)
+    d_gates, d_cell = from_host(dtype, 200, B, 3 * H), from_host(cell.dtype, B, H)
     tail = (None, gates, new_cell, None, d_cell, None, d_gates, options)
     assert core("sequence_backward", dtype)(*arguments, *tail) == 0
     assert failure.item() == 1

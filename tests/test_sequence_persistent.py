@@ -170,6 +170,30 @@ def test_in_a_graph(gpu_target):
         assert all_equal(results, expected)
 
 
+@pytest.mark.parametrize("sizes", [(20, 16, 4, 512), (8, 64, 4, 1024)], ids=str)
+def test_gradients_in_a_graph(gpu_target, sizes):
+    torch.backends.cuda.matmul.allow_tf32 = True
+    with torch.cuda.device(gpu_target.device):
+        inputs = [t.requires_grad_() for t in draw_sequence(gpu_target, *sizes)]
+
+        def gradients():
+            return torch.autograd.grad(lltm_sequence(*inputs)[0].sum(), inputs)
+
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            expected = gradients()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=side):
+            results = gradients()
+        for _ in range(3):
+            for result in results:
+                result.zero_()
+            graph.replay()
+        torch.cuda.synchronize()
+        assert all_equal(results, expected)
+
+
 PROGRAM = """
 import torch
 from lltm_decoupled import LLTMSequence

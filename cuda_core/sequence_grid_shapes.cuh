@@ -1,0 +1,91 @@
+// How much a block of a sequence spread over the GPU has of what, and its shared memory.
+//
+// kUnits: whose values it computes, of kRows rows at a time. kChunks: of K, that a warp multiplies;
+// the first kInRegisters of them stay in registers. kDepth: pieces under way.
+#ifndef LLTM_SEQUENCE_GRID_SHAPES_CUH_
+#define LLTM_SEQUENCE_GRID_SHAPES_CUH_
+
+#include <cuda_runtime.h>
+
+#include "sequence_cluster.cuh"
+#include "sequence_gradient.cuh"
+#include "sequence_grid_parts.cuh"
+
+namespace lltm {
+namespace {
+
+template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
+          int kInRegisters_, int kDepth_, int kWarps_>
+struct ForwardShape {
+  typedef Format Numbers;
+  typedef Storage S;
+  static const int kUnits = kUnits_;
+  static const int kRows = kRows_;
+  static const int kChunks = kChunks_;
+  static const int kInRegisters = kInRegisters_;
+  static const int kDepth = kDepth_;
+  static const int kWarps = kWarps_;
+  static const int kThreads = 32 * kWarps;
+  typedef lltm::Item<kUnits, kRows, kThreads> Item;
+  static const int kGates = 3;
+  static const int kCluster = 1;
+  static const int kShared = kChunks - kInRegisters;
+  static const int kPadded = kWarps * kChunks * 4 * Format::kRun;
+  // Exchanged, of a unit of a row.
+  static const int kBytes = sizeof(typename Format::Sent) / 2;
+
+  struct Memory {
+    typename Format::Units weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
+    PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> sums;
+    Pair<S> gates[kCopiesAhead + 1][3][Item::kCount];
+    unsigned largest;
+    typename Vector<ComputeType<S>>::Two states[1];  // the cells, of every turn kCount
+  };
+  static size_t memory_bytes(int turns) {
+    return sizeof(Memory) + turns * Item::kCount * 2 * sizeof(ComputeType<S>);
+  }
+};
+
+template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
+          int kInRegisters_, int kDepth_, int kWarps_, int kCluster_ = 1>
+struct BackwardShape {
+  typedef Format Numbers;
+  typedef Storage S;
+  static const int kUnits = kUnits_;
+  static const int kRows = kRows_;
+  static const int kChunks = kChunks_;
+  static const int kInRegisters = kInRegisters_;
+  static const int kDepth = kDepth_;
+  static const int kWarps = kWarps_;
+  static const int kCluster = kCluster_;
+  static const int kThreads = 32 * kWarps;
+  typedef lltm::Item<kUnits, kRows, kThreads> Item;
+  static const int kGates = 1;
+  static const int kShared = kChunks - kInRegisters;
+  static const int kPadded = kCluster * kWarps * kChunks * 4 * Format::kRun / 3;
+  static const int kBytes = 3 * 16 / Format::kRun;
+  static_assert(kPadded % (kUnits * kCluster) == 0, "whole clusters");
+
+  // In shared memory, by cp.async
+  enum { kInput, kOutput, kCandidate, kCell, kGrad, kSaved };
+
+  // Whether one thread prepares what another one needs.
+  static const bool kHandsOver = Item::kFirstFetcher > 0;
+
+  struct Memory {
+    typename Format::Units weights[kWarps][kShared > 0 ? kShared : 1][kCluster * kUnits / 16][32];
+    PartialSums<ComputeType<S>, kCluster * kUnits, kRows, kGates, kWarps> sums;
+    Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];
+    CoefficientPairs<ComputeType<S>, kHandsOver ? Item::kCount : 1> prepared[2];
+    PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount> partner;
+    typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
+  };
+  static size_t memory_bytes(int turns) {
+    return sizeof(Memory) + turns * Item::kCount * 2 * sizeof(ComputeType<S>);
+  }
+};
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_GRID_SHAPES_CUH_
