@@ -69,11 +69,11 @@ class GridKernelLaunch {
     if (kernel.cluster == 1) return true;
     int clusters = 0;
 #if CUDART_VERSION >= 12010
-    Configuration configuration(*this, nullptr, 1);
+    cudaLaunchAttribute attributes[2] = {};
+    const cudaLaunchConfig_t config = configuration(attributes, 1, nullptr);
     cudaError_t status = prepare();
-    if (status == cudaSuccess) {
-      status = cudaOccupancyMaxActiveClusters(&clusters, kernel.kernel, &configuration.config);
-    }
+    if (status == cudaSuccess)
+      status = cudaOccupancyMaxActiveClusters(&clusters, kernel.kernel, &config);
     if (status != cudaSuccess) cudaGetLastError();
 #endif
     return clusters * kernel.cluster >= blocks;
@@ -84,8 +84,9 @@ class GridKernelLaunch {
     if (status != cudaSuccess) return status;
 #if CUDART_VERSION >= 12010
     if (kernel.cluster > 1) {
-      Configuration configuration(*this, stream, 2);
-      return cudaLaunchKernelExC(&configuration.config, kernel.kernel, parameters);
+      cudaLaunchAttribute attributes[2] = {};
+      const cudaLaunchConfig_t config = configuration(attributes, 2, stream);
+      return cudaLaunchKernelExC(&config, kernel.kernel, parameters);
     }
 #endif
     return cudaLaunchCooperativeKernel(kernel.kernel, dim3(static_cast<unsigned>(blocks)),
@@ -95,25 +96,22 @@ class GridKernelLaunch {
 
  private:
 #if CUDART_VERSION >= 12010
-  struct Configuration {
-    cudaLaunchAttribute attributes[2];
-    cudaLaunchConfig_t config;
-
-    Configuration(const GridKernelLaunch& launch, cudaStream_t stream, unsigned count)
-        : attributes(), config() {
-      attributes[0].id = cudaLaunchAttributeClusterDimension;
-      attributes[0].val.clusterDim.x = static_cast<unsigned>(launch.kernel.cluster);
-      attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
-      attributes[1].id = cudaLaunchAttributeCooperative;
-      attributes[1].val.cooperative = 1;
-      config.gridDim = dim3(static_cast<unsigned>(launch.blocks));
-      config.blockDim = dim3(static_cast<unsigned>(launch.kernel.threads));
-      config.dynamicSmemBytes = launch.memory;
-      config.stream = stream;
-      config.attrs = attributes;
-      config.numAttrs = count;
-    }
-  };
+  // The first attribute is the cluster's size, the second that the launch is cooperative.
+  cudaLaunchConfig_t configuration(cudaLaunchAttribute* attributes, unsigned count,
+                                   cudaStream_t stream) const {
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim.x = static_cast<unsigned>(kernel.cluster);
+    attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
+    attributes[1].id = cudaLaunchAttributeCooperative;
+    attributes[1].val.cooperative = 1;
+    // In braces: a constructor of CUDA's would be exported.
+    return {dim3(static_cast<unsigned>(blocks)),
+            dim3(static_cast<unsigned>(kernel.threads)),
+            memory,
+            stream,
+            attributes,
+            count};
+  }
 #endif
 
   cudaError_t prepare() const {
