@@ -52,6 +52,7 @@ class GridForward : GridBlock<Shape> {
 
     typename Block::Reader reader;
     Position now = this->start();
+    if (item.exists) look_ahead(now);
     for (int count = 0; now.step < steps; ++count) {
       const int parity = count & 1;
       const bool gave_up = this->multiply(reader, parity, now);
@@ -66,13 +67,15 @@ class GridForward : GridBlock<Shape> {
         break;
       }
       const unsigned met = static_cast<unsigned>(clock());
+      if (item.exists) compute(count);
       const Position done = now;
-      const bool is_inside = inside(item, done);
-      if (item.exists) compute(done, is_inside, count, parity);
       this->advance(now);
       if (kIsBusy) this->ask_later(reader, now, met);
       // What nobody waits for, while the words come.
-      if (item.exists) keep(done, is_inside);
+      if (item.exists) {
+        keep(done);
+        if (now.step < steps) look_ahead(now);
+      }
       if (fetched.exists) copy_gates(count + kCopiesAhead, ahead);
       if (!kIsBusy) this->ask_later(reader, now, met);
     }
@@ -131,44 +134,49 @@ class GridForward : GridBlock<Shape> {
     end_copies();
   }
 
-  __device__ __forceinline__ void compute(Position p, bool is_inside, int count, int parity) {
-    const bool is_first = is_inside && this->is_first(p);
+  // What the item needs to know of the next position when the block has met.
+  __device__ __forceinline__ void look_ahead(Position p) {
+    next.is_inside = inside(item, p);
+    next.is_first = next.is_inside && this->is_first(p);
+    next.is_sent = this->is_sent(p.step);
+    next.to = group(p.step, p.turn) + sent_place();
+    next.cell = state_of(p.turn);
+  }
+
+  __device__ __forceinline__ void compute(int count) {
     Two x[3];
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       x[gate] = load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
     }
-    if (!is_first) {
+    if (!next.is_first) {
 #pragma unroll
       for (int gate = 0; gate < 3; ++gate) {
-        const Two sum = memory.sums.sum(parity, gate, item);
+        const Two sum = memory.sums.sum(count & 1, gate, item);
         x[gate] = two_of(x[gate].x + sum.x * unscale, x[gate].y + sum.y * unscale);
       }
     }
-    if (is_inside) {
-      Two& cell = state_of(p.turn);
-      first = cell_forward_by<typename Numbers::Math>(x[0].x, x[1].x, x[2].x, cell.x);
-      second = cell_forward_by<typename Numbers::Math>(x[0].y, x[1].y, x[2].y, cell.y);
-      cell = two_of(first.new_cell, second.new_cell);
+    if (next.is_inside) {
+      first = cell_forward_by<typename Numbers::Math>(x[0].x, x[1].x, x[2].x, next.cell.x);
+      second = cell_forward_by<typename Numbers::Math>(x[0].y, x[1].y, x[2].y, next.cell.y);
     } else {
       first.new_h = second.new_h = 0;
     }
-    if (this->is_sent(p.step)) {
-      store_words(group(p.step, p.turn) + sent_place(),
-                  Numbers::sent(first.new_h * kSent, second.new_h * kSent));
-    }
+    if (next.is_sent)
+      store_words(next.to, Numbers::sent(first.new_h * kSent, second.new_h * kSent));
   }
 
   __device__ __forceinline__ int sent_place() const {
     return place_of<Numbers::kRun, Shape::kRows>(item.unit, item.row);
   }
 
-  __device__ __forceinline__ void keep(Position p, bool is_inside) {
+  __device__ __forceinline__ void keep(Position p) {
     if (this->removes(p.step)) {
       store_words(group(p.step + kRemovedAhead, p.turn) + sent_place(),
                   absent_words<typename Numbers::Sent>());
     }
-    if (!is_inside) return;
+    if (!next.is_inside) return;
+    state_of(p.turn) = two_of(first.new_cell, second.new_cell);
     const int64_t at = place(item, p);
     store_pair(first.new_h, second.new_h, a.output + at);
     if (a.h_n && this->is_last(p))
@@ -186,6 +194,12 @@ class GridForward : GridBlock<Shape> {
   const SequenceForward<S>& a;
   Value scale, unscale;
   CellState<Value> first, second;  // of the item's units
+  // Of the item at the next position, see look_ahead().
+  struct {
+    bool is_inside, is_first, is_sent;
+    char* to;
+    Two cell;
+  } next;
 };
 
 template <typename Shape>
