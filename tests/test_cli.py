@@ -63,7 +63,23 @@ def test_python_minus_m():
 
 
 def test_no_command(capsys):
-    assert "command" in fails(capsys)
+    assert fails(capsys) == (
+        "python -m lltm_decoupled: error: the following arguments are required: command "
+        "(see python -m lltm_decoupled --help)\n"
+    )
+
+
+@pytest.mark.parametrize("words", [("--bogus",), ("--jsn",), ("-x",), ("--json", "--bogus=1")])
+def test_a_mistake_without_a_command(capsys, words):
+    assert fails(capsys, *words) == (
+        f"python -m lltm_decoupled: error: unrecognized arguments: {' '.join(words)} "
+        "(see python -m lltm_decoupled --help)\n"
+    )
+
+
+def test_a_mistake_before_the_command(capsys):
+    assert "unrecognized arguments: --bogus (see " in fails(capsys, "--bogus", "info")
+    assert "unrecognized arguments: --bogus --fly (" in fails(capsys, "--bogus", "info", "--fly")
 
 
 def test_unknown_command(capsys):
