@@ -4,6 +4,7 @@ import inspect
 import numbers
 import operator
 from typing import (
+    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
@@ -37,6 +38,17 @@ def shown_as(name: str) -> Callable[[Type[Class]], Type[Class]]:
         return base
 
     return rename
+
+
+class NotCalled:
+    """A class whose functions are called, as `_calls` says, and never itself."""
+
+    _calls: str
+
+    if not TYPE_CHECKING:  # mypy's own words for a call are clear
+
+        def __new__(cls, *arguments, **options):
+            raise TypeError(f"{cls.__name__} is not called itself: call {cls._calls}")
 
 
 def positive(name: str, size: SupportsIndex) -> int:
