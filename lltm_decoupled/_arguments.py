@@ -51,6 +51,13 @@ class NotCalled:
             raise TypeError(f"{cls.__name__} is not called itself: call {cls._calls}")
 
 
+def counted(number: float, thing: str, form: str = "") -> str:
+    """As "1 step", "2 steps" or "2 processes"."""
+    shown = format(number, form)
+    ending = "es" if thing.endswith("s") else "s"
+    return f"{shown} {thing}{'' if shown == '1' else ending}"
+
+
 def positive(name: str, size: SupportsIndex) -> int:
     """`size` as an int; any type of integer will do, NumPy's too."""
     if not isinstance(size, bool) and hasattr(type(size), "__index__"):
@@ -150,8 +157,8 @@ def refuse_foreign_input(input: Tensor, weights: Tensor) -> None:
     features = weights.size(1) - weights.size(0) // 3
     if input.size(-1) != features:
         raise RuntimeError(
-            f"lltm_decoupled: expected input of input_features = {features} features, "
-            f"got {input.size(-1)}"
+            "lltm_decoupled: expected input of input_features = "
+            f"{counted(features, 'feature')}, got {input.size(-1)}"
         ) from None
 
 

@@ -7,7 +7,15 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from ._arguments import Pair, State, pair, refuse_foreign_input, refuse_two_states, shown_as
+from ._arguments import (
+    Pair,
+    State,
+    counted,
+    pair,
+    refuse_foreign_input,
+    refuse_two_states,
+    shown_as,
+)
 from ._layer_parameters import LayerParameters
 
 # torch before 1.12 has no names for overloads.
@@ -184,7 +192,8 @@ class LLTMSequenceBase(LayerParameters):
             )
         if input.shape[-1] != self.input_size:
             raise RuntimeError(
-                f"lltm_decoupled: expected input of input_size = {self.input_size} features, "
+                "lltm_decoupled: expected input of input_size = "
+                f"{counted(self.input_size, 'feature')}, "
                 f"got {input.shape[-1]} in shape {tuple(input.shape)}"
             )
 

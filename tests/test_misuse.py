@@ -59,6 +59,7 @@ def test_an_input_of_other_features_is_told_how_many_there_are(name):
     for wrong in (input[:, :2], input[0, :2]):
         message = message_of(module, wrong)
         assert message == "lltm_decoupled: expected input of input_features = 3 features, got 2"
+    assert message_of(CLASSES[name](1, 4), input).endswith("of input_features = 1 feature, got 3")
 
 
 def test_it_is_said_of_every_call():

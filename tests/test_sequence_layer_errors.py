@@ -127,6 +127,8 @@ def test_inputs(module, target):
     for wrong in (None, input.tolist(), "text", 3, (input, input)):
         message = message_of(module, wrong)
         assert_message(message, "input must be a tensor or a PackedSequence", type(wrong).__name__)
+    narrow = make(target, 1, 4)
+    assert_message(message_of(narrow, input), "input_size = 1 feature, got 3 in shape")
     packed = pack_sequence([input[:, 0, :2], input[:2, 0, :2]])
     assert_message(message_of(module, packed), "input_size = 3", "got 2")
     flat = PackedSequence(input[0, :, 0], torch.tensor([3, 2]))
