@@ -42,8 +42,9 @@ class LLTMSequenceBase(LayerParameters):
         device, dtype: of the parameters, as in every module of torch.nn
         zoneout: a pair of probabilities (of h, of the cell): with it a unit keeps its old value in
             a step, in training. In evaluation nothing is random, and nothing is scaled.
-        recompute: keep only inputs and outputs of each layer for backward, and compute the steps
-            again there: less memory for more time, the same values
+        recompute: keep only inputs and outputs of each layer for backward, and one cell for every
+            32 steps, and compute the rest again there: less memory for more time; the values are
+            the same, but for rounding
         proj_size: 0, for code that gives nn.LSTM its default; there are no projections
 
     Parameters, for layer k from 0, in the layout of LLTM's own `weights` and `bias`:

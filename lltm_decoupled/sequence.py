@@ -80,8 +80,9 @@ def lltm_sequence(
             states are in the packed order.
         reverse: the steps are taken from the last to the first; the output keeps the input's
             order. Of packed data each row starts at its own last step.
-        recompute: keep only inputs and output for backward, and compute the steps again there:
-            less memory for more time, the same values
+        recompute: keep only inputs and output for backward, and one cell for every 32 steps, and
+            compute the rest again there: less memory for more time; the values are the same, but
+            for rounding
         zoneout_h, zoneout_c: bool, of the output's shape, or None; where True a unit keeps its old
             h, or its old cell, in that step
 
