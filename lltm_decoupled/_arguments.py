@@ -73,6 +73,16 @@ def flag(name: str, value: bool) -> bool:
     return value
 
 
+# A flag that is a condition on sizes is a SymBool to torch.export, and to torch.jit.trace a tensor.
+_FLAGS = (bool, Tensor, getattr(torch, "SymBool", bool))
+
+
+def refuse_non_flag(name: str, value: Any) -> None:
+    """The operator would take whatever has a truth value."""
+    if not isinstance(value, _FLAGS):
+        raise TypeError(f"{name} must be a bool, got {value!r}")
+
+
 def floating(name: str, dtype: Optional[torch.dtype]) -> Optional[torch.dtype]:
     if dtype is not None and dtype not in DTYPES:
         raise ValueError(
@@ -131,13 +141,6 @@ def refuse_non_tensors(required: Dict[str, Any], optional: Dict[str, Any]) -> No
             or_none = " or None" if name in optional else ""
             message = f"{name} must be a tensor{or_none}, got {type(value).__name__}"
             raise TypeError(message) from None
-
-
-def refuse_non_flags(**values: Any) -> None:
-    """Torch takes what has a truth value: 1, NumPy's bools. Text and lists have a length."""
-    for name, value in values.items():
-        if not hasattr(type(value), "__bool__"):
-            raise TypeError(f"{name} must be a bool, got {value!r}") from None
 
 
 def refuse_foreign_input(input: Tensor, weights: Tensor) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from . import reference
-from ._arguments import refuse_non_flags, refuse_non_tensors
+from ._arguments import refuse_non_flag, refuse_non_tensors
 from ._layer import LLTMSequenceBase
 from ._native import when_loaded
 
@@ -94,10 +94,12 @@ def lltm_sequence(
     Raises:
         RuntimeError: a tensor of the wrong shape, dtype or device; the message names the argument,
             what it got and what was expected. Nothing was computed then.
-        TypeError: what is no tensor, or text or a list for a flag; the message names the argument
+        TypeError: what is no tensor, or no bool for a flag; the message names the argument
 
     Source: bindings/sequence.h; the formula in PyTorch is reference.lltm_sequence.
     """
+    refuse_non_flag("reverse", reverse)
+    refuse_non_flag("recompute", recompute)
     try:
         outputs: Tuple[Tensor, Tensor, Tensor] = _sequence(
             input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zoneout_h, zoneout_c
@@ -112,7 +114,6 @@ def lltm_sequence(
                 "zoneout_c": zoneout_c,
             },
         )
-        refuse_non_flags(reverse=reverse, recompute=recompute)
         raise
     return outputs
 

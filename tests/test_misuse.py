@@ -139,9 +139,6 @@ def test_options_of_a_sequence():
     for argument in ("batch_sizes", "zoneout_h", "zoneout_c"):
         with pytest.raises(TypeError, match=f"^{argument} must be a tensor or None, got list$"):
             lltm_sequence(**legal, **{argument: [2]})
-    for argument in ("reverse", "recompute"):
-        with pytest.raises(TypeError, match=f"^{argument} must be a bool, got 'yes'$"):
-            lltm_sequence(**legal, **{argument: "yes"})
 
 
 def test_what_torch_takes_for_a_tensor_is_one():
