@@ -4,6 +4,7 @@ import inspect
 import numbers
 import operator
 from typing import (
+    TYPE_CHECKING,
     Any,
     Callable,
     Dict,
@@ -39,6 +40,24 @@ def shown_as(name: str) -> Callable[[Type[Class]], Type[Class]]:
     return rename
 
 
+class NotCalled:
+    """A class whose functions are called, as `_calls` says, and never itself."""
+
+    _calls: str
+
+    if not TYPE_CHECKING:  # mypy's own words for a call are clear
+
+        def __new__(cls, *arguments, **options):
+            raise TypeError(f"{cls.__name__} is not called itself: call {cls._calls}")
+
+
+def counted(number: float, thing: str, form: str = "") -> str:
+    """As "1 step", "2 steps" or "2 processes"."""
+    shown = format(number, form)
+    ending = "es" if thing.endswith("s") else "s"
+    return f"{shown} {thing}{'' if shown == '1' else ending}"
+
+
 def positive(name: str, size: SupportsIndex) -> int:
     """`size` as an int; any type of integer will do, NumPy's too."""
     if not isinstance(size, bool) and hasattr(type(size), "__index__"):
@@ -52,6 +71,16 @@ def flag(name: str, value: bool) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be a bool, got {value!r}")
     return value
+
+
+# A flag that is a condition on sizes is a SymBool to torch.export, and to torch.jit.trace a tensor.
+_FLAGS = (bool, Tensor, getattr(torch, "SymBool", bool))
+
+
+def refuse_non_flag(name: str, value: Any) -> None:
+    """The operator would take whatever has a truth value."""
+    if not isinstance(value, _FLAGS):
+        raise TypeError(f"{name} must be a bool, got {value!r}")
 
 
 def floating(name: str, dtype: Optional[torch.dtype]) -> Optional[torch.dtype]:
@@ -114,13 +143,6 @@ def refuse_non_tensors(required: Dict[str, Any], optional: Dict[str, Any]) -> No
             raise TypeError(message) from None
 
 
-def refuse_non_flags(**values: Any) -> None:
-    """Torch takes what has a truth value: 1, NumPy's bools. Text and lists have a length."""
-    for name, value in values.items():
-        if not hasattr(type(value), "__bool__"):
-            raise TypeError(f"{name} must be a bool, got {value!r}") from None
-
-
 def refuse_foreign_input(input: Tensor, weights: Tensor) -> None:
     """The operator blames the weights, which the caller of a module has not passed."""
     if input.device != weights.device:
@@ -138,8 +160,8 @@ def refuse_foreign_input(input: Tensor, weights: Tensor) -> None:
     features = weights.size(1) - weights.size(0) // 3
     if input.size(-1) != features:
         raise RuntimeError(
-            f"lltm_decoupled: expected input of input_features = {features} features, "
-            f"got {input.size(-1)}"
+            "lltm_decoupled: expected input of input_features = "
+            f"{counted(features, 'feature')}, got {input.size(-1)}"
         ) from None
 
 

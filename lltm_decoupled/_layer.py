@@ -7,7 +7,15 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from ._arguments import Pair, State, pair, refuse_foreign_input, refuse_two_states, shown_as
+from ._arguments import (
+    Pair,
+    State,
+    counted,
+    pair,
+    refuse_foreign_input,
+    refuse_two_states,
+    shown_as,
+)
 from ._layer_parameters import LayerParameters
 
 # torch before 1.12 has no names for overloads.
@@ -34,8 +42,9 @@ class LLTMSequenceBase(LayerParameters):
         device, dtype: of the parameters, as in every module of torch.nn
         zoneout: a pair of probabilities (of h, of the cell): with it a unit keeps its old value in
             a step, in training. In evaluation nothing is random, and nothing is scaled.
-        recompute: keep only inputs and outputs of each layer for backward, and compute the steps
-            again there: less memory for more time, the same values
+        recompute: keep only inputs and outputs of each layer for backward, and one cell for every
+            32 steps, and compute the rest again there: less memory for more time; the values are
+            the same, but for rounding
         proj_size: 0, for code that gives nn.LSTM its default; there are no projections
 
     Parameters, for layer k from 0, in the layout of LLTM's own `weights` and `bias`:
@@ -184,7 +193,8 @@ class LLTMSequenceBase(LayerParameters):
             )
         if input.shape[-1] != self.input_size:
             raise RuntimeError(
-                f"lltm_decoupled: expected input of input_size = {self.input_size} features, "
+                "lltm_decoupled: expected input of input_size = "
+                f"{counted(self.input_size, 'feature')}, "
                 f"got {input.shape[-1]} in shape {tuple(input.shape)}"
             )
 

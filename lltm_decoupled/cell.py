@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from . import reference
-from ._arguments import refuse_non_tensors
+from ._arguments import NotCalled, refuse_non_tensors
 from ._module import LLTMBase
 from ._native import when_loaded
 
@@ -61,11 +61,13 @@ def lltm_cell(
     return outputs
 
 
-class LLTMFunction:
+class LLTMFunction(NotCalled):
     """The tutorial's name for lltm_cell, called as LLTMFunction.apply(...).
 
     Shapes, dtypes and errors are those of lltm_cell.
     """
+
+    _calls = "LLTMFunction.apply(...)"
 
     @staticmethod
     def apply(

@@ -56,7 +56,9 @@ def build_parser():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"lltm_decoupled {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    parser.set_defaults(prog=parser.prog)
+    # Not required: argparse would miss the command before it tells what it does not know.
+    commands = parser.add_subparsers(dest="command", metavar="command")
     for name, (module_name, summary) in COMMANDS.items():
         module = importlib.import_module(module_name)
         command = commands.add_parser(name, help=summary, description=module.__doc__)
@@ -78,12 +80,13 @@ def main(argv=None):
         sys.stdout.reconfigure(errors="replace", line_buffering=True)
     with _processes().only_the_first_prints():
         args, unknown = build_parser().parse_known_args(argv)
+        if not unknown and args.command:
+            return _run(args)
+        mistake = "the following arguments are required: command"
         if unknown:  # here, as argparse would point to the help of all commands
-            _tell(
-                args.prog, f"unrecognized arguments: {' '.join(unknown)} (see {args.prog} --help)"
-            )
-            return 2
-        return _run(args)
+            mistake = f"unrecognized arguments: {' '.join(unknown)}"
+        _tell(args.prog, f"{mistake} (see {args.prog} --help)")
+        return 2
 
 
 def _run(args):

@@ -13,7 +13,7 @@ from typing import List, Optional
 from torch import Tensor
 
 from . import reference
-from ._arguments import refuse_non_tensors
+from ._arguments import NotCalled, refuse_non_tensors
 from ._native import loaded
 
 __all__ = ["backward", "forward", "lltm_cpp", "lltm_cuda"]
@@ -119,18 +119,20 @@ def _backward_with_d_gates(
     return gradients
 
 
-class lltm_cuda:
+class lltm_cuda(NotCalled):
     """The tutorial's compiled CUDA module. Shapes are those of forward and backward.
 
     Its backward returns d_gates, (batch_size, 3 * state_size), as a sixth value.
     """
 
+    _calls = "lltm_cuda.forward(...) or lltm_cuda.backward(...)"
     forward = staticmethod(forward)
     backward = staticmethod(_backward_with_d_gates)
 
 
-class lltm_cpp:
+class lltm_cpp(NotCalled):
     """The tutorial's compiled C++ module. Shapes are those of forward and backward."""
 
+    _calls = "lltm_cpp.forward(...) or lltm_cpp.backward(...)"
     forward = staticmethod(forward)
     backward = staticmethod(backward)

@@ -33,7 +33,7 @@ def collect():
             "torch": torch.__version__,
             "torch_cuda": torch.version.cuda,
             "cpu_threads": torch.get_num_threads(),
-            "sequence_path": os.environ.get("LLTM_SEQUENCE_PATH", ""),
+            "sequence_path": os.environ.get("LLTM_SEQUENCE_PATH") or "automatic",
             "gpus": [_gpu(index) for index in range(torch.cuda.device_count() if has_gpu else 0)],
         },
         "build": {key: _plain(value) for key, value in lltm_decoupled.build_info().items()},

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from . import _native
+from ._arguments import flag
 from ._version import __version__
 
 __all__ = ["load"]
@@ -49,9 +50,13 @@ def load(
     Raises:
         RuntimeError: it cannot be compiled here, or the one there is has no CUDA and with_cuda is
             True. What the package does without a compiled module it still does.
+        TypeError: verbose or with_cuda is not a bool
 
     Source: bindings/module.cpp.
     """
+    flag("verbose", verbose)
+    if with_cuda is not None:
+        flag("with_cuda", with_cuda)
     module = _native.loaded()
     if module is None:
         module = _build(build_directory, verbose, with_cuda)

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ._arguments import refuse_non_flag
 from ._layer import LLTMSequenceBase
 from ._module import LLTMBase
 
@@ -77,10 +78,13 @@ def lltm_sequence(
 
     Raises:
         RuntimeError: from PyTorch's own operators, where shapes, dtypes or devices do not fit.
+        TypeError: reverse is not a bool
 
     Source: lltm_cell; zoneout is that of Krueger et al., "Zoneout: Regularizing RNNs by Randomly
     Preserving Hidden Activations", with masks that are given.
     """
+
+    refuse_non_flag("reverse", reverse)
 
     def steps_of(tensor: Tensor) -> Sequence[Tensor]:
         if batch_sizes is None:

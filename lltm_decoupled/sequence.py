@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from . import reference
-from ._arguments import refuse_non_flags, refuse_non_tensors
+from ._arguments import refuse_non_flag, refuse_non_tensors
 from ._layer import LLTMSequenceBase
 from ._native import when_loaded
 
@@ -80,8 +80,9 @@ def lltm_sequence(
             states are in the packed order.
         reverse: the steps are taken from the last to the first; the output keeps the input's
             order. Of packed data each row starts at its own last step.
-        recompute: keep only inputs and output for backward, and compute the steps again there:
-            less memory for more time, the same values
+        recompute: keep only inputs and output for backward, and one cell for every 32 steps, and
+            compute the rest again there: less memory for more time; the values are the same, but
+            for rounding
         zoneout_h, zoneout_c: bool, of the output's shape, or None; where True a unit keeps its old
             h, or its old cell, in that step
 
@@ -93,10 +94,12 @@ def lltm_sequence(
     Raises:
         RuntimeError: a tensor of the wrong shape, dtype or device; the message names the argument,
             what it got and what was expected. Nothing was computed then.
-        TypeError: what is no tensor, or text or a list for a flag; the message names the argument
+        TypeError: what is no tensor, or no bool for a flag; the message names the argument
 
     Source: bindings/sequence.h; the formula in PyTorch is reference.lltm_sequence.
     """
+    refuse_non_flag("reverse", reverse)
+    refuse_non_flag("recompute", recompute)
     try:
         outputs: Tuple[Tensor, Tensor, Tensor] = _sequence(
             input, weights, bias, h0, c0, batch_sizes, reverse, recompute, zoneout_h, zoneout_c
@@ -111,7 +114,6 @@ def lltm_sequence(
                 "zoneout_c": zoneout_c,
             },
         )
-        refuse_non_flags(reverse=reverse, recompute=recompute)
         raise
     return outputs
 

@@ -58,6 +58,12 @@ def test_every_row_is_written_and_printed(written):
         assert line.split()[3:6] == [row["pass"], row["contender"], f"{row['us']:.2f}"]
 
 
+def test_the_steps_of_a_layer_are_told(written, capsys):
+    assert "\nlayer, float32, 3 steps\n" in written[2]
+    assert bench("--what", "layer", "--steps", "1", *PAIR) == 0
+    assert "\nlayer, float32, 1 step\n" in capsys.readouterr().out
+
+
 def test_ratios_are_raw_and_by_gate(written):
     for start in range(0, len(written[0]["rows"]), 3):
         ours, plain, lstm = written[0]["rows"][start : start + 3]

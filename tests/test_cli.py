@@ -57,13 +57,40 @@ def test_info_as_json(capsys):
     assert set(facts["build"]) == set(lltm_decoupled.build_info())
 
 
+@pytest.mark.parametrize("path", [None, "", "loop", "persistent"])
+def test_info_tells_the_way_of_a_sequence(capsys, monkeypatch, path):
+    monkeypatch.delenv("LLTM_SEQUENCE_PATH", raising=False)
+    if path is not None:
+        monkeypatch.setenv("LLTM_SEQUENCE_PATH", path)
+    assert cli.main(["info"]) == cli.main(["info", "--json"]) == 0
+    text, _, facts = capsys.readouterr().out.partition("\n{")
+    assert re.search(rf"^  sequence path +{path or 'automatic'}$", text, flags=re.MULTILINE)
+    assert json.loads("{" + facts)["environment"]["sequence_path"] == (path or "automatic")
+
+
 def test_python_minus_m():
     command = [sys.executable, "-m", "lltm_decoupled", "info", "--json"]
     assert json.loads(subprocess.check_output(command))["build"]
 
 
 def test_no_command(capsys):
-    assert "command" in fails(capsys)
+    assert fails(capsys) == (
+        "python -m lltm_decoupled: error: the following arguments are required: command "
+        "(see python -m lltm_decoupled --help)\n"
+    )
+
+
+@pytest.mark.parametrize("words", [("--bogus",), ("--jsn",), ("-x",), ("--json", "--bogus=1")])
+def test_a_mistake_without_a_command(capsys, words):
+    assert fails(capsys, *words) == (
+        f"python -m lltm_decoupled: error: unrecognized arguments: {' '.join(words)} "
+        "(see python -m lltm_decoupled --help)\n"
+    )
+
+
+def test_a_mistake_before_the_command(capsys):
+    assert "unrecognized arguments: --bogus (see " in fails(capsys, "--bogus", "info")
+    assert "unrecognized arguments: --bogus --fly (" in fails(capsys, "--bogus", "info", "--fly")
 
 
 def test_unknown_command(capsys):

@@ -1,6 +1,7 @@
 """compat.lltm_cpp and compat.lltm_cuda stand in for the tutorial's two compiled modules."""
 
 import inspect
+import sys
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from helpers import (
 )
 from torch.autograd import gradcheck
 
-from lltm_decoupled import compat
+from lltm_decoupled import LLTMFunction, compat
 
 # module, and the length of what backward returns: there lltm_cuda gives d_gates too
 MODULES = {"lltm_cpp": 5, "lltm_cuda": 6}
@@ -111,3 +112,19 @@ def test_signatures_are_positional_and_named_as_in_the_tutorial(name, target):
     saved = dict(zip(names, outputs[1:]), weights=inputs[1])
     assert len(module.backward(**grads, **saved)) == MODULES[name]
     assert inspect.getdoc(module.forward) and inspect.getdoc(module.backward)
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_what_is_called_in_place_of_its_functions(is_compiled, monkeypatch):
+    if not is_compiled:
+        monkeypatch.delitem(sys.modules, "lltm_decoupled._C")
+    raw = "{0}.forward(...) or {0}.backward(...)"
+    for called, hint in (
+        (LLTMFunction, "LLTMFunction.apply(...)"),
+        (compat.lltm_cpp, raw.format("lltm_cpp")),
+        (compat.lltm_cuda, raw.format("lltm_cuda")),
+    ):
+        for arguments, options in (((), {}), ((torch.ones(2),), {}), ((), {"input": 1})):
+            with pytest.raises(TypeError) as caught:
+                called(*arguments, **options)
+            assert str(caught.value) == f"{called.__name__} is not called itself: call {hint}"

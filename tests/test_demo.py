@@ -2,12 +2,14 @@
 
 import re
 import signal
+import types
 
 import pytest
 import torch
 
 from lltm_decoupled import cli, demo
 from lltm_decoupled.demo import checkpoint, model, text, training
+from lltm_decoupled.demo.report import speed_of
 
 SIZES = ["--hidden", "16", "--batch", "4", "--window", "8", "--device", "cpu"]
 STORY = "The quick brown fox jumps over the lazy dog, and the dog sleeps on.\n" * 30
@@ -167,7 +169,7 @@ def test_a_second_ctrl_c_ends_the_program(run, monkeypatch):
 def test_the_time_limit(run):
     code, output = run("--seconds", 0.2)
     assert code == 0
-    assert "ended early: 0.2 seconds are over" in output
+    assert "ended early: the time limit of 0.2 s" in output
 
 
 def test_a_loaded_model_is_only_evaluated_with_no_steps(run, tmp_path):
@@ -183,6 +185,16 @@ def test_a_checkpoint_brings_its_sizes(story, run, tmp_path, capsys):
     again = ["demo", "--text", story, "--load", tmp_path / "a.pt", "--steps", "1"]
     assert cli.main([str(word) for word in again]) == 0
     assert "LLTM(64, 16)" in capsys.readouterr().out
+
+
+def test_one_is_told_as_one(run, story):
+    story.write_text("a" * 2000, encoding="utf-8")
+    output = run("--steps", "1")[1]
+    assert ": 2,000 characters, an alphabet of 1;" in output
+    assert re.search(r"^before .* after 0 steps\nafter .* after 1 step$", output, re.MULTILINE)
+    trainer = types.SimpleNamespace(characters=16, seconds=16.0)
+    told = "16.0 s, 1 character a second (1 sample, each a window of 1)"
+    assert speed_of(trainer, 1) == told
 
 
 def test_threads_are_given_back(run):

@@ -141,7 +141,14 @@ def test_each_process_takes_a_gpu_of_its_own(third_of_four, monkeypatch):
     with pytest.raises(cli.UserError, match="--device cuda, not cuda:1"):
         distributed.own_gpu("cuda:1")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    with pytest.raises(cli.UserError, match="4 processes on this machine, but 3 GPUs"):
+    with pytest.raises(cli.UserError, match="4 processes on this machine, but 3 GPUs:"):
+        distributed.own_gpu("cuda")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(cli.UserError, match="4 processes on this machine, but 1 GPU:"):
+        distributed.own_gpu("cuda")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")  # the others are on other machines
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(cli.UserError, match="1 process on this machine, but 0 GPUs:"):
         distributed.own_gpu("cuda")
 
 

@@ -36,17 +36,25 @@ def saved(story, tmp_path, capsys):
     "contents, words",
     [
         (None, "cannot read"),
-        (b"", "too short: 0 characters"),
-        (b"a short text", "too short"),
+        (b"", "too short: 0 characters, while a batch of 4 windows of 8 needs 40;"),
+        (b"a", "too short: 1 character, while"),
+        (b"a short text", "too short: 12 characters, while"),
         (LATIN_1, "not utf-8 text"),
     ],
-    ids=["missing", "empty", "short", "undecodable"],
+    ids=["missing", "empty", "one", "short", "undecodable"],
 )
 def test_bad_text(tmp_path, capsys, contents, words):
     path = tmp_path / "text.txt"
     if contents is not None:
         path.write_bytes(contents)
     assert words in fails(capsys, "demo", "--text", path, *SIZES)
+
+
+def test_a_batch_of_one_window(tmp_path, capsys):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"a short text")
+    line = fails(capsys, "demo", "--text", path, *SIZES, "--batch", 1)
+    assert "12 characters, while a batch of 1 window of 8 needs 40;" in line
 
 
 def test_another_encoding(tmp_path, capsys):
@@ -134,8 +142,10 @@ def test_a_checkpoint_whose_weights_do_not_fit(story, saved, capsys):
 
 
 def test_a_checkpoint_of_another_alphabet(story, saved, capsys):
-    story.write_text(STORY + "\u00e6", encoding="utf-8")
-    assert "'\u00e6'" in fails(capsys, "demo", "--text", story, "--load", saved)
+    for foreign, words in (("\u00e6", "1 character that"), ("\u00e6\u00e7", "2 characters that")):
+        story.write_text(STORY + foreign, encoding="utf-8")
+        line = fails(capsys, "demo", "--text", story, "--load", saved)
+        assert words in line and "'\u00e6'" in line
 
 
 def test_a_place_that_cannot_be_saved_to_is_told_before_training(story, tmp_path, capsys):

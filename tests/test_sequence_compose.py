@@ -131,6 +131,35 @@ def test_dropout_and_zoneout_compile(float64_target):
     assert_like_eager(function, module, [call], float64_target)
 
 
+def from_the_end_of_long_ones(input, *others):
+    return lltm_sequence(input, *others, reverse=input.size(0) > 3, recompute=input.size(0) > 4)
+
+
+def test_a_flag_of_a_size_is_traced(float64_target):
+    """There it is a tensor."""
+    inputs = draw_sequence(float64_target, 6, 5)
+    with pytest.warns(torch.jit.TracerWarning):
+        traced = torch.jit.trace(from_the_end_of_long_ones, inputs)
+    assert all_equal(traced(*inputs), lltm_sequence(*inputs, reverse=True))
+
+
+@needs_compile
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_flag_of_a_size_is_exported(strict, float64_target):
+    """There it is a SymBool, if torch does not look into Python."""
+
+    class Last(torch.nn.Module):
+        def forward(self, input, weights, bias, h0, c0):
+            return from_the_end_of_long_ones(input, weights, bias, h0, c0)
+
+    inputs = draw_sequence(float64_target, 7, 5)
+    steps = {0: torch.export.Dim("steps", min=5)}
+    shapes = (steps, None, None, None, None)
+    program = torch.export.export(Last(), tuple(inputs), dynamic_shapes=shapes, strict=strict)
+    inputs = draw_sequence(float64_target, 40, 5)
+    assert all_equal(program.module()(*inputs), lltm_sequence(*inputs, reverse=True))
+
+
 @needs_compile
 def test_errors_are_the_same_when_compiled(target):
     function, _ = compiled(lltm_sequence)

@@ -1,4 +1,9 @@
-"""What LLTMSequence refuses, when it is made and when it is called: one error that names it."""
+"""What LLTMSequence refuses, when it is made and when it is called: one error that names it.
+
+And what no function takes for a flag.
+"""
+
+import functools
 
 import numpy
 import pytest
@@ -7,11 +12,11 @@ from layer_helpers import draw_layer_call, make
 from test_cell_errors import assert_message, message_of, numbers, word
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from lltm_decoupled import LLTMSequence
+from lltm_decoupled import LLTMSequence, jit, lltm_sequence, reference
 
 INTEGERS = (0, -1, 2.5, "3", None, True)
 PROBABILITIES = (-0.1, 1.1, float("nan"), "0.5", None, True, 1j, (0.5,), torch.tensor(0.5))
-FLAGS = (0, 1, "yes", None, 0.0)
+FLAGS = (0, 1, "yes", None, 0.0, [], numpy.bool_(True))
 WRONG = [
     *((name, v) for name in ("input_size", "hidden_size", "num_layers") for v in INTEGERS),
     *(("dropout", value) for value in PROBABILITIES),
@@ -32,6 +37,31 @@ def test_what_it_is_made_of():
         if isinstance(wrong, (int, float, str)):
             assert repr(shown) in str(caught.value)
     assert LLTMSequence(3, 4, 2, dropout=1, zoneout=[0, 1]).zoneout == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("wrong", FLAGS, ids=repr)
+def test_flags_of_functions_are_bools(wrong):
+    """As nn.LSTM has it; torch's operators take whatever has a truth value."""
+    h = torch.zeros(5, 4)
+    tensors = torch.randn(6, 5, 3), torch.randn(12, 7), torch.randn(12), h, h
+    ours = functools.partial(lltm_sequence, *tensors)
+    plain = functools.partial(reference.lltm_sequence, *tensors)
+    for function, name in (
+        (ours, "reverse"),
+        (ours, "recompute"),
+        (plain, "reverse"),
+        (jit.load, "verbose"),
+        (jit.load, "with_cuda"),
+    ):
+        if (name, wrong) == ("with_cuda", None):
+            continue  # its default
+        with pytest.raises(TypeError) as caught:
+            function(**{name: wrong})
+        assert str(caught.value) == f"{name} must be a bool, got {wrong!r}"
+    layer = LLTMSequence(3, 4)
+    layer.recompute = wrong
+    with pytest.raises(TypeError, match="^recompute must be a bool"):
+        layer(tensors[0])
 
 
 def test_any_kind_of_number_will_do():
@@ -127,6 +157,8 @@ def test_inputs(module, target):
     for wrong in (None, input.tolist(), "text", 3, (input, input)):
         message = message_of(module, wrong)
         assert_message(message, "input must be a tensor or a PackedSequence", type(wrong).__name__)
+    narrow = make(target, 1, 4)
+    assert_message(message_of(narrow, input), "input_size = 1 feature, got 3 in shape")
     packed = pack_sequence([input[:, 0, :2], input[:2, 0, :2]])
     assert_message(message_of(module, packed), "input_size = 3", "got 2")
     flat = PackedSequence(input[0, :, 0], torch.tensor([3, 2]))

@@ -195,7 +195,7 @@ def test_the_reference_layer_is_the_same(float64_target):
         torch.testing.assert_close(tensor.cpu(), value)
 
 
-def test_recompute_changes_no_value(target):
+def test_recompute_changes_values_by_rounding_only(target):
     torch.manual_seed(1)
     module = make(target, 3, 4, 2, bidirectional=True, recompute=True)
 

@@ -5,6 +5,7 @@ that a busy machine is as busy for each. What this machine lacks is left out, an
 The exit code is 1 if ours could not be measured.
 """
 
+from .._arguments import counted
 from ..cli import UserError
 from . import machine, options, plot, report, stages, timing
 from .measure import benchmark, chosen
@@ -41,7 +42,7 @@ def show(what, settings, contenders, absent, rows):
         print(f"left out of the {what}s: {names}: {reason}")
     for dtype in settings.dtypes:
         kind = "TF32" if settings.tf32 else str(dtype).replace("torch.", "")
-        steps = f", {settings.steps} steps" if what == "layer" else ""
+        steps = f", {counted(settings.steps, 'step')}" if what == "layer" else ""
         print(f"\n{what}, {kind}{steps}\n{report.HEADER}")
         for size in settings.sizes_of(what):
             try:

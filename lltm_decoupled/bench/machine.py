@@ -10,6 +10,8 @@ import torch
 
 import lltm_decoupled
 
+from .._arguments import counted
+
 
 def describe(device, threads):
     """What a figure has to be read with, as a dict of JSON values."""
@@ -33,8 +35,7 @@ def in_words(facts):
     parts = [facts["device"], f"torch {facts['torch']}"]
     if facts["cudnn"]:
         parts += [f"CUDA {facts['cuda']}", f"cuDNN {facts['cudnn']}", f"host {facts['host']}"]
-    count = facts["threads"]
-    return ", ".join([*parts, "1 CPU thread" if count == 1 else f"{count} CPU threads"])
+    return ", ".join([*parts, counted(facts["threads"], "CPU thread")])
 
 
 def device_name(device):

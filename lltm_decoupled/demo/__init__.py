@@ -14,6 +14,7 @@ import torch
 
 import lltm_decoupled
 
+from .._arguments import counted
 from ..cli import UserError
 from . import checkpoint, distributed
 from .curve import Curve, draw
@@ -73,7 +74,7 @@ def demonstrate(args):
     parameters = sum(p.numel() for p in model.parameters())
     print(
         f"text       {args.text or 'the manual of Python'}: {len(text):,} characters, "
-        f"{len(alphabet)} different ones; the last {len(held_out):,} are held out"
+        f"an alphabet of {len(alphabet)}; the last {len(held_out):,} are held out"
     )
     print(
         f"model      {settings['layer']}({EMBEDDING}, {hidden}), {parameters:,} parameters in all, "
@@ -83,7 +84,8 @@ def demonstrate(args):
         print(f"processes  {distributed.count()}, which share the {batch} rows of each batch")
     if distributed.is_first():
         before = bits_per_character(model, held_out, window)
-        print(f"before     {before:.4f} bits per held-out character, after {trainer.step} steps")
+        done = counted(trainer.step, "step")
+        print(f"before     {before:.4f} bits per held-out character, after {done}")
 
     def save():
         contents = trainer, trainer.whole_state(), settings, alphabet, text

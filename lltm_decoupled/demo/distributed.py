@@ -13,6 +13,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from .._arguments import counted
 from ..cli import UserError
 
 # What torchrun sets. A lone RANK in somebody's shell means nothing.
@@ -174,7 +175,7 @@ def own_gpu(name):
     number, gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
     if number > gpus:
         raise UserError(
-            f"{number} processes on this machine, but {gpus} GPUs: "
+            f"{counted(number, 'process')} on this machine, but {counted(gpus, 'GPU')}: "
             "start one process a GPU, or give --device cpu"
         )
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # NCCL wants it

@@ -2,6 +2,7 @@
 
 import lltm_decoupled
 
+from .._arguments import counted
 from .model import CharacterModel, bits_per_character, generate
 from .speed import seconds_a_window
 
@@ -14,7 +15,8 @@ def report(args, trainer, alphabet, held_out, bits, ended):
     ``bits`` were found per character of ``held_out``; ``ended`` says why the training ended early.
     """
     model, window = trainer.model, len(trainer.windows[0][0])
-    print(f"after      {bits:.4f} bits per held-out character, after {trainer.step} steps")
+    done = counted(trainer.step, "step")
+    print(f"after      {bits:.4f} bits per held-out character, after {done}")
     early = f"; ended early: {ended}" if ended else ""
     print(f"training   {speed_of(trainer, window)}{early}")
     for what, path in (("saved", args.save), ("metrics", args.metrics), ("plot", args.plot)):
@@ -36,8 +38,8 @@ def speed_of(trainer, window):
         return "none in this run"
     speed = trainer.characters / trainer.seconds
     return (
-        f"{trainer.seconds:.1f} s, {speed:,.0f} characters a second "
-        f"({speed / window:,.0f} samples, each a window of {window})"
+        f"{trainer.seconds:.1f} s, {counted(speed, 'character', ',.0f')} a second "
+        f"({counted(speed / window, 'sample', ',.0f')}, each a window of {window})"
     )
 
 

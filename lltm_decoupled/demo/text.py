@@ -2,6 +2,7 @@
 
 import torch
 
+from .._arguments import counted
 from ..cli import UserError
 
 HELD_OUT = 0.05  # the last part of the text is kept away from training
@@ -50,8 +51,8 @@ def encode(text, alphabet):
     foreign = sorted(set(text) - set(number))
     if foreign:
         raise UserError(
-            f"the text has {len(foreign)} characters that the checkpoint's alphabet lacks, "
-            f"such as {foreign[0]!r}: load it with the text it was trained on, or train anew"
+            f"the text has {counted(len(foreign), 'character')} that the checkpoint's alphabet "
+            f"lacks, such as {foreign[0]!r}: load it with the text it was trained on, or train anew"
         )
     return torch.tensor([number[character] for character in text], dtype=torch.long)
 
@@ -63,8 +64,9 @@ def split(codes, batch, window):
     if kept < batch * window + 1 or len(codes) - kept < 2:
         needed = max(int((batch * window + 1) / (1 - HELD_OUT)) + 1, int(2 / HELD_OUT))
         raise UserError(
-            f"the text is too short: {len(codes)} characters, while a batch of {batch} windows of "
-            f"{window} needs {needed}; give a longer text, or a smaller --batch or --window"
+            f"the text is too short: {counted(len(codes), 'character')}, while a batch of "
+            f"{counted(batch, 'window')} of {window} needs {needed}; "
+            "give a longer text, or a smaller --batch or --window"
         )
     return codes[:kept], codes[kept:]
 

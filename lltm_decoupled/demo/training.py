@@ -58,7 +58,7 @@ class Trainer:
         with tqdm(total=total, unit="char", unit_scale=True, disable=hidden) as bar:
             while steps is None or done < steps:
                 if late:
-                    return f"{seconds:g} seconds are over"
+                    return f"the time limit of {seconds:g} s"
                 if interrupted:
                     return "interrupted"
                 loss = self.update()

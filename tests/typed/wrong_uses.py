@@ -3,7 +3,7 @@
 import torch
 
 import lltm_decoupled
-from lltm_decoupled import LLTM, LLTMSequence, lltm_cell, lltm_sequence
+from lltm_decoupled import LLTM, LLTMFunction, LLTMSequence, lltm_cell, lltm_sequence
 
 x, w, h, c = (torch.zeros(2, 2) for _ in range(4))
 cell, layer = LLTM(3, 4), LLTMSequence(3, 4)
@@ -20,6 +20,8 @@ layer(x, (h, c, c))  # arg-type
 new_h, new_cell, gates = cell(x, (h, c))  # misc
 lltm_cell(x, w, h, c)  # call-arg
 lltm_cell(x, w, 0.0, h, c)  # arg-type
+LLTMFunction(x, w, None, h, c)  # call-arg
+lltm_decoupled.compat.lltm_cpp(x)  # call-arg
 lltm_sequence(x, w, None, h, c, None)  # call-arg
 lltm_sequence(x, w, None, h, c, reverse="no")  # arg-type
 output, state = lltm_sequence(x, w, None, h, c)  # misc
