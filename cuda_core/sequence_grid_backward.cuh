@@ -48,7 +48,7 @@ class GridBackward : GridBlock<Shape> {
 
     typename Block::Reader reader;
     Position now = this->start();
-    if (item.exists) look_ahead(now);
+    next = this->look_ahead(now, sent_place());
     bool is_alone = false;
     for (int count = 0; now.step < steps; ++count) {
       const int parity = count & 1;
@@ -66,11 +66,11 @@ class GridBackward : GridBlock<Shape> {
         memory.partner.give(1 - rank, count, fetched.number,
                             memory.sums.sum(parity, 0, fetched, (1 - rank) * kPairs));
       }
-      if (item.exists) is_alone = !compute(count);
+      if (item.exists) is_alone = !compute(now, count);
       // What nobody waits for, while the words come.
       if (item.exists) keep(now);
       this->advance(now);
-      if (item.exists && now.step < steps) look_ahead(now);
+      if (item.exists && now.step < steps) next = this->look_ahead(now, sent_place());
       if (fetched.exists) {
         copy_saved(count + kCopiesAhead, ahead);
         if (now.step < steps) prepare(count + 1, now);
@@ -143,40 +143,34 @@ class GridBackward : GridBlock<Shape> {
     if (kHandsOver) memory.prepared[count & 1].put(fetched.number, first, second);
   }
 
-  // What the item needs to know of the next position when the block has met.
-  __device__ __forceinline__ void look_ahead(Position p) {
-    next.is_inside = inside(item, p);
-    next.is_first = next.is_inside && this->is_first(p);
-    next.is_sent = this->is_sent(p.step);
-    next.flows = !next.is_first || a.d_h_n || a.grad_output;
-    next.to = group(p.step, p.turn) + sent_place(0);
-    next.d_cell = state_of(p.turn);
-    next.d_h_n = two_of(Value(0), Value(0));
-    if (next.is_first && a.d_h_n) next.d_h_n = load_pair<S>(a.d_h_n + place(item, p.turn));
-  }
-
   // Returns false when the other block of the cluster did not come: then all is NaN.
-  __device__ __forceinline__ bool compute(int count) {
+  __device__ __forceinline__ bool compute(Position p, int count) {
     const int parity = count & 1;
     Two d_h = memory.sums.sum(parity, 0, item, rank * kPairs);
     if (kHandsOver) memory.prepared[parity].get(item.number, first, second);
     const bool has_come = memory.partner.take(count, item.number, launch.patience, d_h);
     if (!has_come) d_h = this->report_failure();
-    if (next.is_first) d_h = next.d_h_n;
-    differentiate(first, next.flows, d_h.x, next.d_cell.x, d_first);
-    differentiate(second, next.flows, d_h.y, next.d_cell.y, d_second);
-    if (!next.is_inside) {
+    bool flows = true;
+    if (next.is_first()) {
+      flows = a.d_h_n || a.grad_output;
+      d_h = a.d_h_n ? load_pair<S>(a.d_h_n + place(item, p.turn)) : Two{0, 0};
+    }
+    Two d_cell = state_of(p.turn);
+    differentiate(first, flows, d_h.x, d_cell.x, d_first);
+    differentiate(second, flows, d_h.y, d_cell.y, d_second);
+    if (next.is_inside()) {
+      state_of(p.turn) = d_cell;
+    } else {
 #pragma unroll
       for (int gate = 0; gate < 3; ++gate) d_first[gate] = d_second[gate] = 0;
     }
-    if (next.is_sent) send(Numbers());
+    if (next.is_sent()) send(launch.ring + next.sent_to, Numbers());
     return has_come;
   }
 
   __device__ __forceinline__ void keep(Position p) {
-    if (this->removes(p.step)) remove(group(p.step + kRemovedAhead, p.turn) + sent_place(0));
-    if (!next.is_inside) return;
-    state_of(p.turn) = next.d_cell;
+    if (this->removes(p.step)) remove(group(p.step + kRemovedAhead, p.turn) + sent_place());
+    if (!next.is_inside()) return;
     S* const d_gates = a.d_gates + this->gates_place(item, p);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
@@ -184,21 +178,22 @@ class GridBackward : GridBlock<Shape> {
     }
   }
 
-  __device__ __forceinline__ int sent_place(int gate) const {
-    const int k = Numbers::kGatesTogether ? 3 * item.unit : gate * Shape::kPadded + item.unit;
-    return place_of<Numbers::kRun, Shape::kRows>(k, item.row);
+  // Of the first gate, or of all.
+  __device__ __forceinline__ int sent_place() const {
+    return place_of<Numbers::kRun, Shape::kRows>((Numbers::kGatesTogether ? 3 : 1) * item.unit,
+                                                 item.row);
   }
   // From the first gate's place to that of another: whole chunks.
   static const int kNextGate = Shape::kPadded / (4 * Numbers::kRun) * (Shape::kRows / 8) * 512;
 
   template <typename Any>
-  __device__ __forceinline__ void send(Any) const {
+  __device__ __forceinline__ void send(char* to, Any) const {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate)
-      store_words(next.to + gate * kNextGate, Any::sent(d_first[gate], d_second[gate]));
+      store_words(to + gate * kNextGate, Any::sent(d_first[gate], d_second[gate]));
   }
-  __device__ __forceinline__ void send(Tf32Format) const {
-    store_words(next.to, Tf32Format::sent(d_first, d_second));
+  __device__ __forceinline__ void send(char* to, Tf32Format) const {
+    store_words(to, Tf32Format::sent(d_first, d_second));
   }
   __device__ __forceinline__ void remove(char* at) const {
 #pragma unroll
@@ -209,12 +204,7 @@ class GridBackward : GridBlock<Shape> {
   const SequenceBackward<S>& a;
   Coefficients<Value> first, second;  // of the item's units
   Value d_first[3], d_second[3];
-  // Of the item at the next position, see look_ahead().
-  struct {
-    bool is_inside, is_first, is_sent, flows;
-    char* to;
-    Two d_cell, d_h_n;
-  } next;
+  typename Block::Ahead next;
 };
 
 template <typename Shape>

@@ -35,7 +35,7 @@ GridTable backward_table(bool) {
       Double::backward<16, 8, 16, 9, 8, 12>(1),
       Double::backward<16, 16, 16, 9, 8, 12>(2),
       // 768
-      Double::backward<16, 8, 36, 14, 6>(2),
+      Double::backward<16, 8, 36, 15, 6>(2),
   }};
 }
 

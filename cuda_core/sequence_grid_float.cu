@@ -30,7 +30,7 @@ GridTable forward_table_of_tf32() {
       Short::forward<16, 16, 4, 4, 8>(8),
       // 1536
       Short::forward<16, 16, 6, 3, 6>(1),
-      Short::forward<16, 16, 3, 2, 6, 16>(4),
+      Short::forward<16, 16, 3, 2, 6, 16>(8),
       // 2048
       Short::forward<16, 16, 8, 4, 6>(8),
   }};

@@ -52,7 +52,7 @@ class GridForward : GridBlock<Shape> {
 
     typename Block::Reader reader;
     Position now = this->start();
-    if (item.exists) look_ahead(now);
+    next = this->look_ahead(now, sent_place());
     for (int count = 0; now.step < steps; ++count) {
       const int parity = count & 1;
       const bool gave_up = this->multiply(reader, parity, now);
@@ -67,14 +67,14 @@ class GridForward : GridBlock<Shape> {
         break;
       }
       const unsigned met = static_cast<unsigned>(clock());
-      if (item.exists) compute(count);
+      if (item.exists) compute(now, count);
       const Position done = now;
       this->advance(now);
       if (kIsBusy) this->ask_later(reader, now, met);
       // What nobody waits for, while the words come.
       if (item.exists) {
         keep(done);
-        if (now.step < steps) look_ahead(now);
+        if (now.step < steps) next = this->look_ahead(now, sent_place());
       }
       if (fetched.exists) copy_gates(count + kCopiesAhead, ahead);
       if (!kIsBusy) this->ask_later(reader, now, met);
@@ -134,36 +134,30 @@ class GridForward : GridBlock<Shape> {
     end_copies();
   }
 
-  // What the item needs to know of the next position when the block has met.
-  __device__ __forceinline__ void look_ahead(Position p) {
-    next.is_inside = inside(item, p);
-    next.is_first = next.is_inside && this->is_first(p);
-    next.is_sent = this->is_sent(p.step);
-    next.to = group(p.step, p.turn) + sent_place();
-    next.cell = state_of(p.turn);
-  }
-
-  __device__ __forceinline__ void compute(int count) {
+  __device__ __forceinline__ void compute(Position p, int count) {
     Two x[3];
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       x[gate] = load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
     }
-    if (!next.is_first) {
+    if (!next.is_first()) {
 #pragma unroll
       for (int gate = 0; gate < 3; ++gate) {
         const Two sum = memory.sums.sum(count & 1, gate, item);
         x[gate] = two_of(x[gate].x + sum.x * unscale, x[gate].y + sum.y * unscale);
       }
     }
-    if (next.is_inside) {
-      first = cell_forward_by<typename Numbers::Math>(x[0].x, x[1].x, x[2].x, next.cell.x);
-      second = cell_forward_by<typename Numbers::Math>(x[0].y, x[1].y, x[2].y, next.cell.y);
+    if (next.is_inside()) {
+      Two& cell = state_of(p.turn);
+      first = cell_forward_by<typename Numbers::Math>(x[0].x, x[1].x, x[2].x, cell.x);
+      second = cell_forward_by<typename Numbers::Math>(x[0].y, x[1].y, x[2].y, cell.y);
+      cell = two_of(first.new_cell, second.new_cell);
     } else {
       first.new_h = second.new_h = 0;
     }
-    if (next.is_sent)
-      store_words(next.to, Numbers::sent(first.new_h * kSent, second.new_h * kSent));
+    if (next.is_sent())
+      store_words(launch.ring + next.sent_to,
+                  Numbers::sent(first.new_h * kSent, second.new_h * kSent));
   }
 
   __device__ __forceinline__ int sent_place() const {
@@ -175,8 +169,7 @@ class GridForward : GridBlock<Shape> {
       store_words(group(p.step + kRemovedAhead, p.turn) + sent_place(),
                   absent_words<typename Numbers::Sent>());
     }
-    if (!next.is_inside) return;
-    state_of(p.turn) = two_of(first.new_cell, second.new_cell);
+    if (!next.is_inside()) return;
     const int64_t at = place(item, p);
     store_pair(first.new_h, second.new_h, a.output + at);
     if (a.h_n && this->is_last(p))
@@ -194,12 +187,7 @@ class GridForward : GridBlock<Shape> {
   const SequenceForward<S>& a;
   Value scale, unscale;
   CellState<Value> first, second;  // of the item's units
-  // Of the item at the next position, see look_ahead().
-  struct {
-    bool is_inside, is_first, is_sent;
-    char* to;
-    Two cell;
-  } next;
+  typename Block::Ahead next;
 };
 
 template <typename Shape>

@@ -42,7 +42,7 @@ struct ForwardShape {
     typename Vector<ComputeType<S>>::Two states[1];  // the cells, of every turn kCount
   };
   static size_t memory_bytes(int turns) {
-    return sizeof(Memory) + turns * Item::kCount * 2 * sizeof(ComputeType<S>);
+    return sizeof(Memory) + (turns * Item::kCount - 1) * sizeof(Memory::states);
   }
 };
 
@@ -81,7 +81,7 @@ struct BackwardShape {
     typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
   };
   static size_t memory_bytes(int turns) {
-    return sizeof(Memory) + turns * Item::kCount * 2 * sizeof(ComputeType<S>);
+    return sizeof(Memory) + (turns * Item::kCount - 1) * sizeof(Memory::states);
   }
 };
 
