@@ -30,7 +30,7 @@ struct SixteenBitKernels {
         Of::template forward<32, 16, 4, 2, 8>(8),
         // 1536
         Of::template forward<16, 16, 6, 3, 6>(1),
-        Of::template forward<16, 16, 3, 2, 6, 16>(8),
+        Of::template forward<16, 16, 3, 2, 6, 16>(4),
         // 2048
         Of::template forward<16, 16, 8, 3, 8>(4),
     }};
@@ -53,7 +53,6 @@ struct SixteenBitKernels {
         Of::template backward<32, 16, 8, 2, 6, 12>(8),
         // 1536
         Of::template backward_by_two<16, 16, 6, 5, 8, 12>(4),
-        Of::template backward_by_two<16, 32, 6, 3, 8, 12>(4),
         Of::template backward<16, 16, 12, 5, 8, 12>(4),
         // 2048
         Of::template backward_by_two<16, 16, 8, 5, 8, 12>(4),

@@ -33,7 +33,7 @@ def spreads(name, way, batch_size, state_size):
     return plan.path == GRID
 
 
-@pytest.mark.parametrize("name, state_size, forward, backward", limits())
+@pytest.mark.parametrize("name, state_size, forward, backward", list(limits()))
 def test_a_launch_takes_as_many_rows_as_the_page_says(name, state_size, forward, backward):
     require_device("cuda:0")
     properties = torch.cuda.get_device_properties(0)
