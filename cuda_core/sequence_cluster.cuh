@@ -7,6 +7,11 @@
 // words of the step before, of half of K. Those of its partner are among them where K is gate by
 // gate; else they were needed by another block for the step before that. And a block's words are
 // sent when it has taken. So with `turns` groups a giver is less than 2 * turns counts ahead.
+//
+// For sequence_exchange.cuh it makes no difference that a block reads half of the words itself. A
+// giver has what it read, of step g, in step g + 1, and gives behind its next fence, not later than
+// in step g + kFenceEvery. The taker acquires it there, behind its barrier: so early would it have
+// been ordered by words of its own.
 #ifndef LLTM_SEQUENCE_CLUSTER_CUH_
 #define LLTM_SEQUENCE_CLUSTER_CUH_
 

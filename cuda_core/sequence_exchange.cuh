@@ -3,8 +3,8 @@
 // A step's values (h going forward, d_gates going backward) are written once into the slot of that
 // step in a ring, as words in the order in which tensor-core operands are read. A word, of 32 bits
 // or a double, is read and written as one. It says by itself that it is there: until then all its
-// bits are set, which no value is written as. So readers poll the data, and there is no flag, no
-// barrier and no order between words to rely on.
+// bits are set, which no value is written as; in some formats none has the lowest. So readers poll
+// the data, and there is no flag, no barrier and no order between words to rely on.
 //
 // A slot is used again after kSlots steps. Its writer makes its words absent kRemovedAhead steps
 // before it writes them anew. A step is: the words of the step before are read; every

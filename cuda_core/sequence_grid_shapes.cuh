@@ -47,7 +47,7 @@ struct ForwardShape {
 };
 
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_, int kDepth_, int kWarps_, int kCluster_ = 1>
+          int kInRegisters_, int kDepth_, int kWarps_, int kCluster_>
 struct BackwardShape {
   typedef Format Numbers;
   typedef Storage S;
