@@ -16,7 +16,8 @@ DTYPES.update({str(d)[6:]: d for d in (torch.float16, torch.bfloat16)})
 
 def limits():
     """(name of the dtype, H, most rows forward, backward), a row and a column each."""
-    table = re.search(r"\| H up to \|(.*\|\n(?:\|.*\n)+)", PAGE.read_text(encoding="utf-8")).group(1)
+    page = PAGE.read_text(encoding="utf-8")
+    table = re.search(r"\| H up to \|(.*\|\n(?:\|.*\n)+)", page).group(1)
     sizes, _, *rows = table.splitlines()
     for row in rows:
         names, *cells = (cell.strip() for cell in row.strip("|").split("|"))
