@@ -168,10 +168,10 @@ def refuse_foreign_input(input: Tensor, weights: Tensor) -> None:
 def _autocast_unites(input: Tensor, weights: Tensor) -> bool:
     """Autocast casts every dtype of ours but float64."""
     casts = (torch.float32, torch.float16, torch.bfloat16)
-    return input.dtype in casts and weights.dtype in casts and _is_autocast_on(input.device.type)
+    return input.dtype in casts and weights.dtype in casts and is_autocast_on(input.device.type)
 
 
-def _is_autocast_on(device_type: str) -> bool:
+def is_autocast_on(device_type: str) -> bool:
     is_available = getattr(getattr(torch, "amp", None), "is_autocast_available", None)
     if is_available is not None:  # torch 2.4
         return is_available(device_type) and torch.is_autocast_enabled(device_type)

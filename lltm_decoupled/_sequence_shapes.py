@@ -15,7 +15,7 @@ from ._shapes import (
 _STEPS_PER_CHUNK = 32  # kStepsPerChunk of bindings/sequence.h
 
 
-def _check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c):
+def check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c):
     """-> the output's shape. The values of batch_sizes may not exist: only the kernels see them."""
     check_dtype(input)
     check_rank("input", input, 3 if batch_sizes is None else 2)
@@ -39,6 +39,25 @@ def _check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneou
     return shape
 
 
+def check_batch_sizes(batch_sizes, input, h0):
+    """Their values."""
+    sizes = [h0.shape[0], *batch_sizes.tolist()]
+    for step, (before, size) in enumerate(zip(sizes, sizes[1:])):
+        check(
+            0 < size <= before,
+            "expected batch_sizes to be positive and to never grow, from at most the batch_size "
+            f"of h0, {h0.shape[0]}, got {size} at step {step}",
+        )
+    check(
+        len(sizes) == 1 or sizes[1] == sizes[0],
+        f"expected batch_sizes to begin with the batch_size of h0, {sizes[0]}, got {sizes[1:2]}",
+    )
+    check(
+        sum(sizes[1:]) == input.shape[0],
+        f"expected batch_sizes to sum to the rows of input, {input.shape[0]}, got {sum(sizes[1:])}",
+    )
+
+
 def _sequence(
     input,
     weights,
@@ -51,7 +70,7 @@ def _sequence(
     zoneout_h=None,
     zoneout_c=None,
 ):
-    shape = _check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
+    shape = check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
     return input.new_empty(shape), input.new_empty(h0.shape), input.new_empty(h0.shape)
 
 
@@ -96,7 +115,7 @@ def _sequence_backward(
     zoneout_c,
     output_mask,
 ):
-    shape = _check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
+    shape = check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
     grads = {
         "grad_output": (grad_output, shape),
         "grad_h_n": (grad_h_n, tuple(h0.shape)),

@@ -1,7 +1,11 @@
-"""What the cell's operators return for tensors without memory: meta tensors, and tracing."""
+"""What the cell's operators return for tensors without memory: meta tensors, and tracing.
+
+And the checks that this needs, to which the formula is held too where there is no operator.
+"""
 
 import torch
 
+from ._arguments import is_autocast_on
 from ._native import when_loaded
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -55,6 +59,11 @@ def check_tensor(name, tensor, shape, like, dtype=None):
     check(tensor.dtype == dtype, f"expected {name} of {of}{dtype}, got {tensor.dtype}")
 
 
+def can_check(input):
+    """Autocast unites dtypes, and to torch.jit.trace sizes are tensors."""
+    return not is_autocast_on(input.device.type) and not torch.jit.is_tracing()
+
+
 def wanted_gradients(tensors, output_mask):
     return tuple(
         tensor.new_empty(tensor.shape) if wanted and tensor is not None else None
@@ -62,7 +71,7 @@ def wanted_gradients(tensors, output_mask):
     )
 
 
-def _check_cell(input, weights, bias, old_h, old_cell):
+def check_cell(input, weights, bias, old_h, old_cell):
     check_dtype(input)
     check_rank("input", input, 2)
     state_size = check_parameters(input, weights, bias)
@@ -70,8 +79,19 @@ def _check_cell(input, weights, bias, old_h, old_cell):
         check_tensor(name, tensor, (input.shape[0], state_size), input)
 
 
+def check_tutorial_backward(new_cell, X, gate_weights, weights, **others):
+    check_rank("new_cell", new_cell, 2)
+    check_rank("X", X, 2)
+    batch_size, state_size = new_cell.shape
+    for name, tensor in others.items():
+        check_tensor(name, tensor, (batch_size, state_size), new_cell)
+    check_tensor("X", X, (batch_size, X.shape[1]), new_cell)
+    check_tensor("gate_weights", gate_weights, (batch_size, 3 * state_size), new_cell)
+    check_tensor("weights", weights, (3 * state_size, X.shape[1]), new_cell)
+
+
 def _cell(input, weights, bias, old_h, old_cell):
-    _check_cell(input, weights, bias, old_h, old_cell)
+    check_cell(input, weights, bias, old_h, old_cell)
     shape = (input.shape[0], weights.shape[0] // 3)
     return input.new_empty(shape), input.new_empty(shape)
 
@@ -82,7 +102,7 @@ def _cell_forward(input, weights, bias, old_h, old_cell):
 
 
 def _cell_backward(grad_h, grad_cell, input, weights, bias, old_h, new_cell, gates, output_mask):
-    _check_cell(input, weights, bias, old_h, new_cell)
+    check_cell(input, weights, bias, old_h, new_cell)
     check_tensor("gates", gates, (input.shape[0], weights.shape[0]), input)
     for name, grad in (("grad_h", grad_h), ("grad_cell", grad_cell)):
         if grad is not None:

@@ -1,6 +1,6 @@
 """The LLTM cell: the compiled operator as a function, as the tutorial's Function, as a module."""
 
-from typing import Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -9,10 +9,21 @@ from . import reference
 from ._arguments import NotCalled, refuse_non_tensors
 from ._module import LLTMBase
 from ._native import when_loaded
+from ._shapes import can_check, check_cell
 
 __all__ = ["LLTM", "LLTMFunction", "lltm_cell"]
 
-_cell = reference.lltm_cell
+
+def _from_formula(
+    input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+) -> Tuple[Tensor, Tensor]:
+    """Until there is an operator."""
+    if can_check(input):
+        check_cell(input, weights, bias, old_h, old_cell)
+    return reference.lltm_cell(input, weights, bias, old_h, old_cell)
+
+
+_cell: Callable[..., Any] = _from_formula
 
 
 @when_loaded

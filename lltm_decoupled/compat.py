@@ -15,6 +15,7 @@ from torch import Tensor
 from . import reference
 from ._arguments import NotCalled, refuse_non_tensors
 from ._native import loaded
+from ._shapes import check_cell, check_tutorial_backward
 
 __all__ = ["backward", "forward", "lltm_cpp", "lltm_cuda"]
 
@@ -39,6 +40,8 @@ def forward(
     Source: bindings/tutorial.cpp.
     """
     try:
+        if not loaded():
+            check_cell(input, weights, bias, old_h, old_cell)
         outputs: List[Tensor] = (loaded() or reference).forward(
             input, weights, bias, old_h, old_cell
         )
@@ -112,6 +115,8 @@ def _backward_with_d_gates(
         "weights": weights,
     }
     try:
+        if not loaded():
+            check_tutorial_backward(**tensors)
         gradients: List[Tensor] = (loaded() or reference).backward(**tensors)
     except Exception:
         refuse_non_tensors(tensors, optional={})

@@ -9,6 +9,8 @@ from . import reference
 from ._arguments import refuse_non_flag, refuse_non_tensors
 from ._layer import LLTMSequenceBase
 from ._native import when_loaded
+from ._sequence_shapes import check_batch_sizes, check_sequence
+from ._shapes import can_check
 
 __all__ = ["LLTMSequence", "lltm_sequence"]
 
@@ -26,6 +28,10 @@ def _from_formula(
     zoneout_c: Optional[Tensor],
 ) -> Tuple[Tensor, Tensor, Tensor]:
     """Until there is an operator. autograd keeps every step, with recompute too."""
+    if can_check(input):
+        check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
+        if batch_sizes is not None and not batch_sizes.is_meta:
+            check_batch_sizes(batch_sizes, input, h0)
     return reference.lltm_sequence(
         input,
         weights,
