@@ -1,6 +1,9 @@
 """What the sequence's operators return for tensors without memory: meta tensors, and tracing."""
 
+from typing import Optional, Tuple
+
 import torch
+from torch import Tensor
 
 from ._shapes import (
     check,
@@ -15,7 +18,16 @@ from ._shapes import (
 _STEPS_PER_CHUNK = 32  # kStepsPerChunk of bindings/sequence.h
 
 
-def check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c):
+def check_sequence(
+    input: Tensor,
+    weights: Tensor,
+    bias: Optional[Tensor],
+    h0: Tensor,
+    c0: Tensor,
+    batch_sizes: Optional[Tensor],
+    zoneout_h: Optional[Tensor],
+    zoneout_c: Optional[Tensor],
+) -> Tuple[int, ...]:
     """-> the output's shape. The values of batch_sizes may not exist: only the kernels see them."""
     check_dtype(input)
     check_rank("input", input, 3 if batch_sizes is None else 2)
@@ -39,7 +51,7 @@ def check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout
     return shape
 
 
-def check_batch_sizes(batch_sizes, input, h0):
+def check_batch_sizes(batch_sizes: Tensor, input: Tensor, h0: Tensor) -> None:
     """Their values."""
     sizes = [h0.shape[0], *batch_sizes.tolist()]
     for step, (before, size) in enumerate(zip(sizes, sizes[1:])):

@@ -3,7 +3,10 @@
 And the checks that this needs, to which the formula is held too where there is no operator.
 """
 
+from typing import Optional
+
 import torch
+from torch import Tensor
 
 from ._arguments import is_autocast_on
 from ._native import when_loaded
@@ -59,7 +62,7 @@ def check_tensor(name, tensor, shape, like, dtype=None):
     check(tensor.dtype == dtype, f"expected {name} of {of}{dtype}, got {tensor.dtype}")
 
 
-def can_check(input):
+def can_check(input: Tensor) -> bool:
     """Autocast unites dtypes, and to torch.jit.trace sizes are tensors."""
     return not is_autocast_on(input.device.type) and not torch.jit.is_tracing()
 
@@ -71,7 +74,9 @@ def wanted_gradients(tensors, output_mask):
     )
 
 
-def check_cell(input, weights, bias, old_h, old_cell):
+def check_cell(
+    input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
+) -> None:
     check_dtype(input)
     check_rank("input", input, 2)
     state_size = check_parameters(input, weights, bias)
@@ -79,7 +84,9 @@ def check_cell(input, weights, bias, old_h, old_cell):
         check_tensor(name, tensor, (input.shape[0], state_size), input)
 
 
-def check_tutorial_backward(new_cell, X, gate_weights, weights, **others):
+def check_tutorial_backward(
+    new_cell: Tensor, X: Tensor, gate_weights: Tensor, weights: Tensor, **others: Tensor
+) -> None:
     check_rank("new_cell", new_cell, 2)
     check_rank("X", X, 2)
     batch_size, state_size = new_cell.shape
