@@ -43,7 +43,8 @@ def run(args):
 
     Raises UserError for a device that is unknown, absent, or without kernels in this build.
     """
-    devices = [str(pick_device(name)) for name in args.device or every_device()]
+    names = dict.fromkeys(args.device or every_device())  # each once
+    devices = [str(pick_device(name)) for name in names]
     unchecked = not args.device and torch.cuda.is_available() and "cuda:0" not in devices
     if unchecked and not args.json:
         print("this build has no CUDA kernels: no GPU is checked")

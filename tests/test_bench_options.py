@@ -99,3 +99,8 @@ def test_help_shows_examples(capsys):
 def test_matplotlib_is_imported_for_a_plot_only():
     code = "import sys, lltm_decoupled.bench; assert 'matplotlib' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_sizes_given_twice_are_all_measured():
+    arguments = ["bench", "--sizes", "2x4x4", "--sizes", "3x4x4", "4x4x4"]
+    assert cli.build_parser().parse_args(arguments).sizes == [(2, 4, 4), (3, 4, 4), (4, 4, 4)]

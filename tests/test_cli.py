@@ -230,3 +230,15 @@ def test_colours_are_for_terminals(monkeypatch):
     assert check.red("x") == "\033[31mx\033[0m"
     monkeypatch.setenv("NO_COLOR", "1")
     assert check.red("x") == "x"
+
+
+@pytest.mark.parametrize("name", ["meta", "mps", "klingon"])
+def test_a_device_that_cannot_be_used_is_told_shortly(capsys, name):
+    line = fails(capsys, "check", "--device", name)
+    assert f"cannot use device {name!r}: " in line and len(line) < 320
+
+
+def test_a_device_named_twice_is_checked_once(capsys):
+    arguments = ["check", "--device", "cpu", "--device", "cpu", "--dtype", "float64"]
+    assert cli.main(arguments) == 0
+    assert capsys.readouterr().out.count("\n") == 1

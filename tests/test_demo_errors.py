@@ -173,3 +173,53 @@ def test_a_diverged_training_is_not_saved(story, saved, capsys):
     line = fails(capsys, *arguments, "--save", saved)
     assert "diverged" in line and "--lr" in line
     assert saved.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--save", "--metrics"])
+def test_inputs_are_not_overwritten(story, saved, capsys, option):
+    for path in (story, story.parent / "." / story.name):
+        line = fails(capsys, "demo", "--text", story, option, path, "--steps", 1, *SIZES)
+        assert f"{option} {path} would overwrite the text" in line
+    assert story.read_text(encoding="utf-8") == STORY
+    kept = story.with_name("x.previous")
+    kept.write_bytes(story.read_bytes())
+    line = fails(capsys, "demo", "--text", kept, "--save", story.with_name("x"), *SIZES)
+    assert "would overwrite the text" in line
+    before = saved.read_bytes()
+    line = fails(capsys, "demo", "--text", story, "--load", saved, "--metrics", saved)
+    assert "would overwrite the checkpoint" in line
+    assert saved.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--save", "--metrics"])
+def test_a_file_of_another_kind_is_not_overwritten(story, capsys, option):
+    path = story.with_name("thesis.txt")
+    path.write_text("years of work", encoding="utf-8")
+    line = fails(capsys, "demo", "--text", story, option, path, "--steps", 1, *SIZES)
+    assert f"cannot save {path}: it is there and is no" in line
+    assert path.read_text(encoding="utf-8") == "years of work"
+
+
+def test_files_of_its_own_kind_are_overwritten(story, saved, capsys):
+    metrics = story.with_name("m.jsonl")
+    metrics.touch()
+    for _ in range(2):
+        arguments = ["--text", str(story), "--save", str(saved), "--metrics", str(metrics)]
+        assert cli.main(["demo", *arguments, "--steps", "1", *SIZES]) == 0
+
+
+@pytest.mark.parametrize("command", ["demo", "bench"])
+def test_more_threads_than_anyone_has(capsys, command):
+    assert "--threads: 100000 is more than" in fails(capsys, command, "--threads", 100000)
+
+
+def test_numbers_that_are_too_large(story, capsys):
+    line = fails(capsys, "demo", "--seed", 2**64)
+    assert f"--seed: {2**64} is more than {2**64 - 1}" in line
+    line = fails(capsys, "demo", "--text", story, *SIZES, "--hidden", 10**8, "--steps", 1)
+    assert "--hidden 100000000" in line and "memory" in line
+
+
+@pytest.mark.parametrize("option", ["--text", "--save", "--load", "--metrics", "--plot"])
+def test_an_empty_name_of_a_file(capsys, option):
+    assert f"{option}: the name of the file is empty" in fails(capsys, "demo", option, "")

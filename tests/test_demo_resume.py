@@ -190,7 +190,11 @@ def test_wrong_ways_to_resume(files, command, capsys):
     line = fails(capsys, *command("a", "--resume", "--batch", 5))
     assert f"{path} holds a training with --batch 4, not 5" in line
     line = fails(capsys, *command("a", "--resume", "--metrics", files / "story.txt"))
+    assert "would overwrite the text" in line
+    (files / "other.txt").write_text(STORY)
+    line = fails(capsys, *command("a", "--resume", "--metrics", files / "other.txt"))
     assert "no metrics file" in line
+    assert (files / "other.txt").read_text() == STORY
     assert (files / "story.txt").read_text() == STORY
     (files / "story.txt").write_text(STORY + STORY)
     assert "another text" in fails(capsys, *command("a", "--resume"))

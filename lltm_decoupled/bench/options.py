@@ -8,7 +8,7 @@ import torch
 
 from ..cli import UserError
 from ..demo.checkpoint import check_writable
-from ..demo.options import _at_least, pick_device
+from ..demo.options import MOST_THREADS, at_least, file_name, pick_device
 from . import plot
 from .contenders import CONTENDERS, NAMES
 from .measure import PASSES
@@ -100,11 +100,12 @@ def add_arguments(parser):
         "--sizes",
         type=_size,
         nargs="+",
+        action="extend",
         metavar="BxIxH",
         help="batch x inputs x state, such as 16x32x128 (default: some usual ones)",
     )
     steps = f"of a layer (default: {STEPS['cuda']} on a GPU, {STEPS['cpu']} on a CPU)"
-    add("--steps", type=_at_least(1), metavar="T", help=steps)
+    add("--steps", type=at_least(1), metavar="T", help=steps)
     add(
         "--passes",
         type=_names("pass", PASSES),
@@ -120,14 +121,15 @@ def add_arguments(parser):
     add("--stages", action="store_true", help="the tutorial's ladder instead; from a checkout")
 
     add = parser.add_argument_group("how").add_argument
-    add("--threads", type=_at_least(1), default=1, metavar="N", help="of the CPU (default: 1)")
+    cpu = "of the CPU (default: 1)"
+    add("--threads", type=at_least(1, MOST_THREADS), default=1, metavar="N", help=cpu)
     turns = "turns of each contender (default: 30 of 20 calls for a cell, 5 of 4 for a layer)"
-    add("--turns", type=_at_least(1), metavar="N", help=turns)
+    add("--turns", type=at_least(1), metavar="N", help=turns)
     add("--quick", action="store_true", help="two sizes and three turns, for a first look")
 
     add = parser.add_argument_group("result").add_argument
-    add("--json", metavar="FILE", help="write everything, the machine too")
-    add("--csv", metavar="FILE", help="write the table")
+    add("--json", type=file_name, metavar="FILE", help="write everything, the machine too")
+    add("--csv", type=file_name, metavar="FILE", help="write the table")
     plotted = "draw us a step over H and over B; needs matplotlib; sweeps over both by default"
     add("--plot", metavar="FILE.png", help=plotted)
 

@@ -20,6 +20,7 @@ from . import checkpoint, distributed
 from .curve import Curve, draw
 from .model import EMBEDDING, CharacterModel, bits_per_character, lstm_of_equal_size
 from .options import (
+    DEFAULTS,
     add_arguments,
     check_outputs,
     pick_device,
@@ -44,8 +45,22 @@ def run(args):
     try:
         with distributed.joined():
             return demonstrate(args)
+    except RuntimeError as error:
+        if not _is_of_memory(error):
+            raise
+        sizes = {
+            name: getattr(args, name) or DEFAULTS[name] for name in ("hidden", "batch", "window")
+        }
+        asked = " ".join(f"--{name} {value}" for name, value in sizes.items())
+        raise UserError(f"not enough memory for this model and its windows, {asked}") from error
     finally:
         torch.set_num_threads(threads)
+
+
+def _is_of_memory(error):
+    """Whether torch found none; the type that it has for this is a GPU's."""
+    words = ("out of memory", "allocate memory", "not enough memory", "size calculation overflowed")
+    return any(part in str(error) for part in words)
 
 
 def demonstrate(args):

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import os
+import zipfile
 import zlib
 
 import torch
@@ -22,6 +23,25 @@ def check_writable(path):
         raise UserError(f"cannot save {path}: it is there and is no file")
     if not os.access(folder, os.W_OK):
         raise UserError(f"cannot save {path}: the folder {folder} is not writable")
+
+
+def companions(path):
+    """Return the other files that are written for a checkpoint."""
+    return [previous(path), f"{path}.tmp", f"{path}.damaged"]
+
+
+def check_replaceable(path):
+    """Raise UserError where ``path`` is something other than an earlier checkpoint.
+
+    It is not loaded for that: an old torch would run code that such a file holds.
+    """
+    if not os.path.exists(path) or os.path.getsize(path) == 0:
+        return
+    is_checkpoint = False
+    with contextlib.suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as file:
+        is_checkpoint = any(name.endswith("/data.pkl") for name in file.namelist())
+    if not is_checkpoint:
+        raise UserError(f"cannot save {path}: it is there and is no checkpoint")
 
 
 def fingerprint(text):
@@ -88,7 +108,7 @@ def load_latest(path):
         return load(path), None
     except UserError as error:
         if not os.path.exists(previous(path)):
-            raise
+            raise UserError(f"{error}, and there is no {previous(path)}") from None
         contents = load(previous(path))
         # Out of the way, or the next save would keep it in the place of the good one.
         if os.path.exists(path):
@@ -103,8 +123,8 @@ def load(path):
             contents = torch.load(file, map_location="cpu", **_safely())
     except OSError as error:
         raise UserError(f"cannot load {path}: {error.strerror}") from None
-    except Exception as error:  # what torch.load raises for a strange file is not specified
-        raise UserError(f"{path} is no checkpoint ({type(error).__name__})") from None
+    except Exception:  # what torch.load raises for a strange file is not specified
+        raise UserError(f"{path} is no checkpoint, or it is damaged") from None
     if not isinstance(contents, dict) or contents.get("format") != FORMAT:
         raise UserError(f"{path} is no checkpoint of this demo")
     if not KEYS <= set(contents):

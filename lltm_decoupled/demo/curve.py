@@ -95,6 +95,26 @@ def read(path):
     return updates
 
 
+def companions(path):
+    """Return the other files that are written for a metrics file."""
+    return [f"{path}.tmp"]
+
+
+def check_replaceable(path):
+    """Raise UserError where ``path`` is something other than an earlier metrics file."""
+    try:
+        read(path)
+        with open(path, "rb") as file:
+            # Of a killed training a part of one line may be all.
+            is_metrics = file.read(1) in (b"", b"{")
+    except FileNotFoundError:
+        return
+    except (OSError, UserError):
+        is_metrics = False
+    if not is_metrics:
+        raise UserError(f"cannot save {path}: it is there and is no metrics file of this demo")
+
+
 def check_drawable(path):
     """Raise UserError now rather than after the training, where ``path`` can't be drawn."""
     known = _canvas().get_supported_filetypes()

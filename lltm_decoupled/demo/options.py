@@ -2,19 +2,22 @@
 
 import argparse
 import math
+import os
 
 import torch
 
 import lltm_decoupled
 
 from ..cli import UserError
-from . import checkpoint, distributed
-from .curve import check_drawable
+from . import checkpoint, curve, distributed
 from .text import read_text
 
 # Without --steps or --seconds, a training ends at whichever comes first.
 STEP_LIMIT = 1600
 TIME_LIMIT = 50.0  # seconds, for slow machines
+
+MOST_THREADS = 1024  # of thousands the system refuses some, and OpenMP then ends the process
+MOST_SEED = 2**64 - 1
 
 DEFAULTS = {"layer": "LLTM", "hidden": 256, "batch": 32, "window": 16, "lr": 0.01}
 
@@ -22,14 +25,19 @@ DEFAULTS = {"layer": "LLTM", "hidden": 256, "batch": 32, "window": 16, "lr": 0.0
 def add_arguments(parser):
     """Add the demo's options to an argparse parser."""
     add = parser.add_argument_group("text").add_argument
-    add("--text", metavar="FILE", help="text to learn (default: the manual in every Python)")
+    add(
+        "--text",
+        type=file_name,
+        metavar="FILE",
+        help="text to learn (default: the manual in every Python)",
+    )
     add("--encoding", default="utf-8", help="encoding of FILE (default: %(default)s)")
 
     add = parser.add_argument_group(
         "training", "Where --load is given, the defaults are the checkpoint's."
     ).add_argument
     limits = f"default: {STEP_LIMIT}, or what {TIME_LIMIT:g} seconds allow"
-    add("--steps", type=_at_least(0), metavar="N", help=f"updates to make, maybe 0 ({limits})")
+    add("--steps", type=at_least(0), metavar="N", help=f"updates to make, maybe 0 ({limits})")
     add("--seconds", type=_positive, metavar="S", help="end the training after this time")
     add("--device", help="cpu, cuda, cuda:1, ... (default: a GPU where there is one)")
     layers = "LLTM, or for comparison torch's LSTM with as many parameters (default: LLTM)"
@@ -40,30 +48,41 @@ def add_arguments(parser):
         ("window", "characters to backpropagate through"),
     ):
         meaning += f" (default: {DEFAULTS[name]})"
-        add(f"--{name}", type=_at_least(1), metavar="N", help=meaning)
+        add(f"--{name}", type=at_least(1), metavar="N", help=meaning)
     add("--lr", type=_positive, help=f"first learning rate (default: {DEFAULTS['lr']})")
     # One by default: a cell's matrices are too small to share out, all the more on a busy machine,
     # and the number of cores then has no say in the result.
     threads = "CPU threads (default: %(default)s)"
-    add("--threads", type=_at_least(1), default=1, metavar="N", help=threads)
-    add("--seed", type=_at_least(0), default=0, metavar="N", help="(default: %(default)s)")
+    add("--threads", type=at_least(1, MOST_THREADS), default=1, metavar="N", help=threads)
+    seeds = at_least(0, MOST_SEED)
+    add("--seed", type=seeds, default=0, metavar="N", help="(default: %(default)s)")
 
     add = parser.add_argument_group("result").add_argument
     length = "characters to write at the end (default: %(default)s)"
-    add("--sample", type=_at_least(0), default=400, metavar="N", help=length)
+    add("--sample", type=at_least(0), default=400, metavar="N", help=length)
     kept = "write checkpoints to FILE; the one before is kept as FILE.previous"
-    add("--save", metavar="FILE", help=kept)
+    add("--save", type=file_name, metavar="FILE", help=kept)
     often = "updates from one checkpoint to the next; one more at the end (default: %(default)s)"
-    add("--save-every", type=_at_least(1), default=100, metavar="N", help=often)
-    add("--load", metavar="FILE", help="go on from a checkpoint: --steps counts from there")
+    add("--save-every", type=at_least(1), default=100, metavar="N", help=often)
+    add(
+        "--load",
+        type=file_name,
+        metavar="FILE",
+        help="go on from a checkpoint: --steps counts from there",
+    )
     resume = (
         "go on from --save's FILE where it is there: the same command goes on with a training that "
         "was killed, --steps counts from the training's start, and --metrics is continued"
     )
     add("--resume", action="store_true", help=resume)
     lines = "write a JSON line for each update; a sample is one row's window of characters"
-    add("--metrics", metavar="FILE", help=lines)
-    add("--plot", metavar="FILE", help="draw the loss of each update, as .png, .svg or .pdf")
+    add("--metrics", type=file_name, metavar="FILE", help=lines)
+    add(
+        "--plot",
+        type=file_name,
+        metavar="FILE",
+        help="draw the loss of each update, as .png, .svg or .pdf",
+    )
 
 
 def check_outputs(args):
@@ -77,8 +96,29 @@ def check_outputs(args):
         raise UserError("--save, --metrics and --plot need a file each")
     for path in outputs:
         checkpoint.check_writable(path)
+    _check_not_overwritten(args)
+    if args.save and not args.resume:
+        checkpoint.check_replaceable(args.save)
+    if args.metrics:
+        curve.check_replaceable(args.metrics)
     if args.plot:
-        check_drawable(args.plot)
+        curve.check_drawable(args.plot)
+
+
+def _check_not_overwritten(args):
+    """Raise UserError where an output, or what is written on the way to it, is an input."""
+    written = {
+        "--save": [args.save, *checkpoint.companions(args.save)] if args.save else [],
+        "--metrics": [args.metrics, *curve.companions(args.metrics)] if args.metrics else [],
+        "--plot": [args.plot] if args.plot else [],
+    }
+    for option, paths in written.items():
+        real = [os.path.realpath(path) for path in paths]
+        if args.text and os.path.realpath(args.text) in real:
+            raise UserError(f"{option} {paths[0]} would overwrite the text, {args.text}")
+        # A training that goes on may be saved where it came from.
+        if args.load and option != "--save" and os.path.realpath(args.load) in real:
+            raise UserError(f"{option} {paths[0]} would overwrite the checkpoint, {args.load}")
 
 
 def read_inputs(args):
@@ -136,24 +176,38 @@ def pick_device(name=None):
         name = distributed.own_gpu(name)
     try:
         device = torch.device(name)
+        if device.type == "meta":
+            raise RuntimeError("nothing is computed there")
         torch.zeros(1, device=device).item()
     except Exception as error:  # its type depends on the device and on torch's version
-        reason = str(error).partition("\n")[0]
+        # Of several lines the first, and of that the first sentence: torch lists all it knows.
+        reason = str(error).partition("\n")[0].partition(". ")[0][:200]
         raise UserError(f"cannot use device {name!r}: {reason}") from None
     if device.type == "cuda" and not has_kernels:
         raise UserError(f"cannot use device {name!r}: this build of lltm_decoupled has no CUDA")
     return device
 
 
-def _at_least(least):
+def at_least(least, most=None):
+    """Return a type of options: whole numbers in a range."""
+
     def number(text):
         value = int(text)
         if value < least:
             raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"{value} is more than {most}")
         return value
 
     number.__name__ = "whole number"  # argparse: invalid whole number value: 'x'
     return number
+
+
+def file_name(text):
+    """A type of options. An empty name is most likely that of an unset variable of a shell."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of the file is empty")
+    return text
 
 
 def _positive(text):
