@@ -141,6 +141,12 @@ def refuse_non_tensors(required: Dict[str, Any], optional: Dict[str, Any]) -> No
             or_none = " or None" if name in optional else ""
             message = f"{name} must be a tensor{or_none}, got {type(value).__name__}"
             raise TypeError(message) from None
+        if getattr(
+            value, "is_nested", False
+        ):  # these have no sizes, and the dispatcher refuses them
+            raise RuntimeError(
+                f"lltm_decoupled: expected {name} to be a dense tensor, got a nested one"
+            ) from None
 
 
 def refuse_foreign_input(input: Tensor, weights: Tensor) -> None:
