@@ -125,3 +125,14 @@ def test_grad_scaler_trains(device):
         scaler.step(optimizer)
         scaler.update()
     assert all((p != q).any() for p, q in zip(cell.parameters(), before))
+
+
+@pytest.mark.parametrize("name", ["input", "old_h"])
+def test_errors_name_the_dtypes_that_were_given(device, narrow, name):
+    shapes = {"input": (5, 3), "weights": (12, 7), "bias": (12,), "old_h": (5, 4)}
+    tensors = {n: torch.ones(s, device=device) for n, s in {**shapes, "old_cell": (5, 4)}.items()}
+    tensors[name] = tensors[name].double()
+    with autocast(device, narrow), pytest.raises(RuntimeError) as raised:
+        lltm_cell(**tensors)
+    assert "torch.float32" in str(raised.value) and "torch.float64" in str(raised.value)
+    assert str(narrow) not in str(raised.value)
