@@ -179,6 +179,8 @@ class LLTMSequenceBase(LayerParameters):
         return input, (h_n, c_n)
 
     def _zoneout_mask(self, probability: float, input: Tensor) -> Optional[Tensor]:
+        if not 0 <= probability <= 1:  # it can be set at any time
+            raise ValueError(f"zoneout must be probabilities from 0 to 1, got {probability!r}")
         if probability == 0 or not self.training:
             return None
         shape = input.shape[:-1] + (self.hidden_size,)

@@ -24,12 +24,12 @@ class LayerParameters(LLTMParameters):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        proj_size: int = 0,
         device: Device = None,
         dtype: Optional[torch.dtype] = None,
         *,
         zoneout: Sequence[float] = (0.0, 0.0),
         recompute: bool = False,
-        proj_size: int = 0,
     ) -> None:
         super().__init__()
         if proj_size != 0:

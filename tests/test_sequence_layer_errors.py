@@ -189,3 +189,10 @@ def test_devices(module, target):
         (input.to(other),),
     ):
         assert_message(message_of(module, *arguments), r"input|h0|c0", "device", other)
+
+
+def test_a_probability_that_is_set_later():
+    layer = LLTMSequence(3, 4)
+    layer.zoneout = (0.0, 5.0)
+    with pytest.raises(ValueError, match="zoneout must .* got 5.0"):
+        layer(torch.ones(2, 1, 3))

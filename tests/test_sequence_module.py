@@ -207,11 +207,11 @@ def test_recompute_changes_values_by_rounding_only(target):
 
 
 def test_positional_order_is_that_of_lstm():
-    module = LLTMSequence(3, 4, 2, False, True, 0.25, True, "cpu", torch.float64)
-    lstm = nn.LSTM(3, 4, 2, False, True, 0.25, True, device="cpu", dtype=torch.float64)
+    arguments = (3, 4, 2, False, True, 0.25, True, 0, "cpu", torch.float64)
+    module, lstm = LLTMSequence(*arguments), nn.LSTM(*arguments)
     for name in "input_size hidden_size num_layers bias batch_first dropout bidirectional".split():
         assert getattr(module, name) == getattr(lstm, name), name
-    assert module.weights_l0.dtype == torch.float64
+    assert module.weights_l0.dtype == lstm.weight_ih_l0.dtype == torch.float64
 
 
 def test_what_differs_from_lstm():
