@@ -54,7 +54,8 @@ def lltm_cell(
             All of input's dtype and on its device.
 
     Returns:
-        (new_h, new_cell), both (batch_size, state_size), new, contiguous, of input's dtype.
+        (new_h, new_cell), both (batch_size, state_size), new, contiguous, of input's dtype. Under
+        torch.autocast inputs may differ in dtype, and results have those that nn.LSTMCell's have.
 
     Raises:
         RuntimeError: a tensor of the wrong shape, dtype or device; the message names the argument,

@@ -15,7 +15,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from . import _native
 from ._arguments import flag
@@ -28,7 +28,9 @@ _PLACES = (Path(__file__).resolve().parent / "_sources", Path(__file__).resolve(
 
 
 def load(
-    build_directory: Optional[str] = None, verbose: bool = False, with_cuda: Optional[bool] = None
+    build_directory: Union[str, "os.PathLike[str]", None] = None,
+    verbose: bool = False,
+    with_cuda: Optional[bool] = None,
 ) -> Any:
     """Compiles the package's compiled module, and makes it the package's `_C`.
 
@@ -50,10 +52,12 @@ def load(
     Raises:
         RuntimeError: it cannot be compiled here, or the one there is has no CUDA and with_cuda is
             True. What the package does without a compiled module it still does.
-        TypeError: verbose or with_cuda is not a bool
+        TypeError: verbose or with_cuda is not a bool, build_directory not a path
 
     Source: bindings/module.cpp.
     """
+    if not (build_directory is None or isinstance(build_directory, (str, os.PathLike))):
+        raise TypeError(f"build_directory must be a path or None, got {build_directory!r}")
     flag("verbose", verbose)
     if with_cuda is not None:
         flag("with_cuda", with_cuda)
@@ -91,9 +95,14 @@ def _build(build_directory, verbose, with_cuda):
         if todo.with_cuda:
             cpp_extension.CUDA_HOME = todo.environment["CUDA_HOME"]  # read when it was imported
         name = "".join(c if c.isalnum() else "_" for c in f"{plan.NAME}_{todo.flavour}")
-        build_directory = load_folder.make(
-            cpp_extension, name, build_directory and str(build_directory)
-        )
+        try:
+            build_directory = load_folder.make(
+                cpp_extension, name, build_directory and str(build_directory)
+            )
+        except OSError as error:
+            raise RuntimeError(
+                f"{plan.NAME}.jit: cannot build in {error.filename}: {error}"
+            ) from None
         own = [f"-I{root / folder}" for folder in plan.INCLUDE_DIRS]
         compiled = [*todo.sources[:1], sources.write_together(build_directory), *todo.sources[1:]]
         return cpp_extension.load(

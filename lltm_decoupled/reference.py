@@ -1,7 +1,8 @@
 """The LLTM cell in plain PyTorch: the readable definition, and the oracle of the tests.
 
 Every function and module here gives the result that its compiled twin must give, on any device and
-dtype that PyTorch's own operators support. Use it where a compiled operator cannot go, such as an
+dtype that PyTorch's own operators support. Under torch.autocast it is what these make of it: dtypes
+may be others. Use it where a compiled operator cannot go, such as an
 ONNX export, or a torch.jit.trace that runs without this package: the parameters and the state dict
 are the same.
 """

@@ -95,7 +95,8 @@ def lltm_sequence(
     Returns:
         (output, h_n, c_n): h of every step, (steps, batch_size, state_size) or packed
         (rows, state_size), and h and cell after the last step of each row, (batch_size,
-        state_size). New, contiguous, of input's dtype. Without steps h_n is h0 and c_n is c0.
+        state_size). New, contiguous, of input's dtype. Without steps h_n is h0 and c_n is c0. Under
+        torch.autocast inputs may differ in dtype, and results are of autocast's, but for float64.
 
     Raises:
         RuntimeError: a tensor of the wrong shape, dtype or device; the message names the argument,

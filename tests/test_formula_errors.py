@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lltm_decoupled import cell, compat, lltm_cell, lltm_sequence, reference, sequence
+from lltm_decoupled import cell, compat, jit, lltm_cell, lltm_sequence, reference, sequence
 
 
 @pytest.fixture(autouse=True)
@@ -85,3 +85,15 @@ def test_right_calls_still_give_the_formula():
     assert lltm_sequence(**empty)[0].shape == (0, 5)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         lltm_cell(**of_cell(input=torch.ones(3, 4, dtype=torch.bfloat16)))
+
+
+def test_wrong_build_directories(monkeypatch, tmp_path):
+    monkeypatch.setattr(jit._native, "loaded", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    for wrong in (5, b"folder", ["a"]):
+        with pytest.raises(TypeError, match="build_directory must be a path or None, got"):
+            jit.load(wrong)
+    (tmp_path / "file").touch()
+    with pytest.raises(RuntimeError, match="cannot build in .*file"):
+        jit.load(tmp_path / "file")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
