@@ -28,12 +28,20 @@ std::string shown(at::ScalarType dtype) {
       return "torch.float16";
     case at::kBFloat16:
       return "torch.bfloat16";
+    case at::kChar:
+      return "torch.int8";
+    case at::kShort:
+      return "torch.int16";
     case at::kInt:
       return "torch.int32";
     case at::kLong:
       return "torch.int64";
     case at::kByte:
       return "torch.uint8";
+    case at::kComplexFloat:
+      return "torch.complex64";
+    case at::kComplexDouble:
+      return "torch.complex128";
     case at::kBool:
       return "torch.bool";
     default:

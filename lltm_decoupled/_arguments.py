@@ -171,6 +171,22 @@ def refuse_foreign_input(input: Tensor, weights: Tensor) -> None:
         ) from None
 
 
+def refuse_foreign_state(input: Tensor, h: Tensor, cell: Tensor, state_size: int) -> None:
+    """The operator names the state as the functions do, and knows of no single sample."""
+    if input.dim() > 2:
+        raise RuntimeError(
+            "lltm_decoupled: expected input to have 1 or 2 dimensions (input_features) or "
+            f"(batch_size, input_features), got shape {tuple(input.shape)}"
+        ) from None
+    expected = (input.size(0), state_size)
+    for name, part in (("h", h), ("cell", cell)):
+        if tuple(part.shape) != expected:
+            raise RuntimeError(
+                f"lltm_decoupled: expected {name} of shape (batch_size, state_size) = {expected}, "
+                f"got {tuple(part.shape)}"
+            ) from None
+
+
 def _autocast_unites(input: Tensor, weights: Tensor) -> bool:
     """Autocast casts every dtype of ours but float64."""
     casts = (torch.float32, torch.float16, torch.bfloat16)

@@ -15,6 +15,7 @@ from ._arguments import (
     pair,
     positive,
     refuse_foreign_input,
+    refuse_foreign_state,
     refuse_two_states,
     shown_as,
 )
@@ -138,6 +139,7 @@ class LLTMBase(LLTMParameters):
         try:
             return self._cell(input, weights, self.bias, old_h, old_cell)
         except RuntimeError:
+            refuse_foreign_state(input, old_h, old_cell, self.state_size)
             refuse_foreign_input(input, weights)
             raise
 

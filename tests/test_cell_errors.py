@@ -217,7 +217,7 @@ def test_a_module_keeps_its_state(target, still_works):
         ((input[0, 0],), "input"),
         ((input, (old_h[0], old_cell[0])), "h and cell"),
         ((input[0], (old_h[0], old_cell)), "h and cell"),
-        ((input[0], (old_h[:, 0], old_cell[0])), STATE),
+        ((input[0], (old_h[:, 0], old_cell[0])), "h"),
         ((input[0, 1:],), "input|weights"),
         ((input.long(),), "input"),
         ((torch.cat([input, input], dim=1), state), "input|weights"),

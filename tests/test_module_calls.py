@@ -192,3 +192,13 @@ def test_shared_module_copies_keep_their_ties(target):
     input, _, _, *state = leaves(draw(target))
     model[0](input, model[1](input, state))[0].sum().backward()
     assert model[0].weights.grad.abs().sum() > 0 and first.weights.grad is None
+
+
+@pytest.mark.parametrize("module", [LLTM, reference.LLTM])
+def test_a_cells_state_is_named_as_the_module_names_it(module):
+    cell = module(3, 4)
+    for h, c, name in (((1, 4), (5, 4), "h"), ((5, 4), (5, 3), "cell"), ((5, 4), (2, 4), "cell")):
+        with pytest.raises(RuntimeError, match=rf"expected {name} of shape .* = \(5, 4\), got \("):
+            cell(torch.ones(5, 3), (torch.ones(h), torch.ones(c)))
+    with pytest.raises(RuntimeError, match=r"input to have 1 or 2 dimensions .* \(2, 5, 3\)"):
+        cell(torch.ones(2, 5, 3))
