@@ -221,7 +221,7 @@ def test_a_module_keeps_its_state(target, still_works):
         ((input[0, 1:],), "input|weights"),
         ((input.long(),), "input"),
         ((torch.cat([input, input], dim=1), state), "input|weights"),
-        ((torch.cat([input, input]), state), BATCH),
+        ((torch.cat([input, input]), state), "h"),
         ((input.long(), state), "input"),
         ((input, (old_h[:, 1:], old_cell)), STATE),
         ((input, (old_h, old_cell[:, 1:])), "old_cell"),
