@@ -1,4 +1,5 @@
-/* The C ABI of the cell's products with its weights; the rules for all functions are in lltm.h. */
+/* The C ABI of products on a CPU; the rules for all functions are in lltm.h. There are no CUDA
+ * twins: cuBLAS is faster. */
 #ifndef LLTM_ABI_PRODUCTS_H_
 #define LLTM_ABI_PRODUCTS_H_
 
@@ -6,8 +7,7 @@
 
 LLTM_EXTERN_C_BEGIN
 
-/* The products alone, on a CPU, for few rows: up to 16 or so. I = input_features. There are no CUDA
- * twins: cuBLAS is faster.
+/* Those of the cell with its weights, for few rows: up to 16 or so. I = input_features.
  * gate_products: gates = [old_h, input] weights^T.
  * gradient_products: d_old_h and d_input are the column blocks of d_gates weights, d_weights =
  * d_gates^T [old_h, input], d_bias the sum of d_gates over the batch. What is null is not computed.
@@ -41,9 +41,48 @@ LLTM_DECLARE_PRODUCTS(double, double)
 
 #undef LLTM_DECLARE_PRODUCTS
 
+/* Those of matrices of any size: c = a b, or c += a b, where a is [M, K], b is [K, N] and c is
+ * [M, N]. A step is how many elements the next row, or column, is away.
+ * pack_matrix puts b into the order in which multiply_packed reads it, once for many products:
+ * panels of panel_columns columns one after another, each [K, panel_columns] dense, the last filled
+ * up with zeros. So a product with some of the panels gives their columns of c. */
+#define LLTM_DECLARE_MATRICES(name, type)                                              \
+  int64_t lltm_panel_columns_cpu_##name(void) LLTM_NOEXCEPT;                           \
+  int32_t lltm_pack_matrix_cpu_##name(                                                 \
+      int64_t inner,       /* K >= 0 */                                                \
+      int64_t columns,     /* N >= 0 */                                                \
+      const type* b,       /* in  [K, N] */                                            \
+      int64_t row_step,    /* of b */                                                  \
+      int64_t column_step, /* of b */                                                  \
+      type* packed         /* out [ceil(N / panel_columns), K, panel_columns] */       \
+      ) LLTM_NOEXCEPT;                                                                 \
+  int32_t lltm_multiply_packed_cpu_##name(                                             \
+      int64_t rows,        /* M >= 0 */                                                \
+      int64_t inner,       /* K >= 0 */                                                \
+      int64_t columns,     /* N >= 0 */                                                \
+      const type* a,       /* in  [M, K] */                                            \
+      int64_t row_step,    /* of a */                                                  \
+      int64_t column_step, /* of a */                                                  \
+      const type* packed,  /* in  b, as pack_matrix gives it */                        \
+      type* c,             /* out [M, N], with adds in and out */                      \
+      int64_t c_row_step,  /* of c, at least N; its columns lie side by side */        \
+      int32_t adds         /* whether the product is added to c, or takes its place */ \
+      ) LLTM_NOEXCEPT;
+
+LLTM_DECLARE_MATRICES(float, float)
+LLTM_DECLARE_MATRICES(double, double)
+
+#undef LLTM_DECLARE_MATRICES
+
 /* The bytes of a vector register in the products above: 64, 32, or 16 where this CPU or the
  * compiler offers no more. How many rows are few depends on it. */
 int32_t lltm_vector_bytes(void) LLTM_NOEXCEPT;
+
+/* Whose processor this is; the libraries of products of others take different ways on them. */
+#define LLTM_PROCESSOR_OTHER 0
+#define LLTM_PROCESSOR_AMD 1
+#define LLTM_PROCESSOR_AMD_ZEN5 2 /* or later: vectors of 64 bytes in one piece */
+int32_t lltm_processor(void) LLTM_NOEXCEPT;
 
 LLTM_EXTERN_C_END
 

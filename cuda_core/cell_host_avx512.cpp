@@ -20,6 +20,7 @@
 #define LLTM_VECTOR_BYTES 64
 #include "cell_host_loops.h"
 #include "gradients_host_loops.h"
+#include "matrix_host_loops.h"
 #include "step_host_loops.h"
 
 namespace lltm {

@@ -187,10 +187,4 @@ void gradient_products_loop(const GradientProducts<T>& a) {
 }  // namespace
 }  // namespace lltm
 
-// Defines the table of the including file's loops.
-#define LLTM_DEFINE_HOST_PRODUCTS(name)                                                       \
-  const HostProducts name = {&gate_products_loop<float>, &gate_products_loop<double>,         \
-                             &gradient_products_loop<float>, &gradient_products_loop<double>, \
-                             kVectorBytes};
-
 #endif  // LLTM_GRADIENTS_HOST_LOOPS_H_

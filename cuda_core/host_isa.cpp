@@ -1,8 +1,9 @@
-// Which instruction set the host twins run with.
+// Whose processor this is, and which instruction set the host twins run with.
 #include <stdint.h>
 #include <string.h>
 
 #include "cell_host.h"
+#include "lltm.h"
 
 #if !defined(LLTM_HOST_X86_VARIANTS)
 #elif defined(_MSC_VER) && !defined(__clang__)
@@ -66,15 +67,29 @@ static HostIsa find_host_isa() {
   return avx512 && has(saved, kZmm) ? kHostAvx512 : kHostAvx2;
 }
 
+static int32_t find_processor() {
+  const Registers vendor = cpuid(0);
+  const uint32_t kAuth = 0x68747541u, kEnti = 0x69746e65u, kCamd = 0x444d4163u;  // AuthenticAMD
+  if (vendor.ebx != kAuth || vendor.edx != kEnti || vendor.ecx != kCamd)
+    return LLTM_PROCESSOR_OTHER;
+  const uint32_t version = cpuid(1).eax;
+  const uint32_t family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+  return family >= 0x1a ? LLTM_PROCESSOR_AMD_ZEN5 : LLTM_PROCESSOR_AMD;
+}
+
 #else
 
 static HostIsa find_host_isa() { return kHostBaseline; }
+static int32_t find_processor() { return LLTM_PROCESSOR_OTHER; }
 
 #endif  // LLTM_HOST_X86_VARIANTS
 
-// When the library is loaded: on a virtual machine the question is slow.
+// When the library is loaded: on a virtual machine the questions are slow.
 static const HostIsa found_host_isa = find_host_isa();
+static const int32_t found_processor = find_processor();
 
 HostIsa host_isa() { return found_host_isa; }
 
 }  // namespace lltm
+
+int32_t lltm_processor(void) noexcept { return lltm::found_processor; }

@@ -3,6 +3,7 @@
 
 #include "gradients_host_loops.h"
 #include "lltm.h"
+#include "matrix_host_loops.h"
 
 namespace lltm {
 
@@ -21,6 +22,11 @@ static void run(const GateProducts<float>& a) { host_products().gates_float(a); 
 static void run(const GateProducts<double>& a) { host_products().gates_double(a); }
 static void run(const GradientProducts<float>& a) { host_products().gradients_float(a); }
 static void run(const GradientProducts<double>& a) { host_products().gradients_double(a); }
+
+static void run(const MatrixPacking<float>& a) { host_products().pack_float(a); }
+static void run(const MatrixPacking<double>& a) { host_products().pack_double(a); }
+static void run(const PackedProduct<float>& a) { host_products().multiply_float(a); }
+static void run(const PackedProduct<double>& a) { host_products().multiply_double(a); }
 
 template <typename Products>
 static int32_t run_products(const Products& a) {
@@ -51,5 +57,28 @@ static int32_t run_products(const Products& a) {
 
 LLTM_DEFINE_PRODUCTS_CPU(float, float)
 LLTM_DEFINE_PRODUCTS_CPU(double, double)
+
+#define LLTM_DEFINE_MATRICES_CPU(name, type)                                                    \
+  int64_t lltm_panel_columns_cpu_##name(void) noexcept {                                        \
+    return lltm::host_products().panel_bytes / static_cast<int64_t>(sizeof(type));              \
+  }                                                                                             \
+  int32_t lltm_pack_matrix_cpu_##name(int64_t inner, int64_t columns, const type* b,            \
+                                      int64_t row_step, int64_t column_step,                    \
+                                      type* packed) noexcept {                                  \
+    const lltm::MatrixPacking<type> arguments = {                                               \
+        inner, columns, row_step, column_step, b, packed};                                      \
+    return lltm::run_products(arguments);                                                       \
+  }                                                                                             \
+  int32_t lltm_multiply_packed_cpu_##name(int64_t rows, int64_t inner, int64_t columns,         \
+                                          const type* a, int64_t row_step, int64_t column_step, \
+                                          const type* packed, type* c, int64_t c_row_step,      \
+                                          int32_t adds) noexcept {                              \
+    const lltm::PackedProduct<type> arguments = {                                               \
+        rows, inner, columns, row_step, column_step, c_row_step, adds, a, packed, c};           \
+    return lltm::run_products(arguments);                                                       \
+  }
+
+LLTM_DEFINE_MATRICES_CPU(float, float)
+LLTM_DEFINE_MATRICES_CPU(double, double)
 
 int32_t lltm_vector_bytes(void) noexcept { return lltm::host_products().vector_bytes; }

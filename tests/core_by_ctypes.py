@@ -82,6 +82,40 @@ def check_products(library, name, array, check):
     assert call("gradient", d_gates, input, weights, None, *outputs) == -7
     assert call("gate", input, weights, old_h, None) == -7
     assert library.lltm_vector_bytes() in (16, 32, 64)
+    assert library.lltm_processor() in (0, 1, 2)
+
+
+def check_matrices(library, name, array, check):
+    """c = a b^T of a dense a and b, against sums in plain Python."""
+    rows, inner, columns = 3, 5, 37
+    a, b, c = array(rows * inner), array(columns * inner), array(rows * columns)
+    panel = getattr(library, f"lltm_panel_columns_cpu_{name}")()
+    packed = array((columns + panel) * inner)
+    pack = getattr(library, f"lltm_pack_matrix_cpu_{name}")
+    multiply = getattr(library, f"lltm_multiply_packed_cpu_{name}")
+    size, place = ctypes.c_int64, ctypes.c_void_p
+    pack.argtypes = [size, size, place, size, size, place]
+    multiply.argtypes = [size] * 3 + [place, size, size, place, place, size, ctypes.c_int32]
+
+    assert pack(inner, columns, b, 1, inner, packed) == 0
+    for adds in (0, 1):
+        assert multiply(rows, inner, columns, a, inner, 1, packed, c, columns, adds) == 0
+        for i in range(rows):
+            for j in range(columns):
+                terms = (a[i * inner + k] * b[j * inner + k] for k in range(inner))
+                check("c", c[i * columns + j], (1 + adds) * sum(terms))
+
+    good = [rows, inner, columns, a, inner, 1, packed, c, columns, 0]
+    for number, bad in ((1, -1), (2, -1), (3, -1), (4, None), (7, None), (8, None), (9, 36)):
+        assert multiply(*(bad if i == number - 1 else x for i, x in enumerate(good))) == -number
+    good = [inner, columns, b, 1, inner, packed]
+    for number, bad in ((1, -1), (2, -1), (2, 2**62), (3, None), (6, None)):
+        assert pack(*(bad if i == number - 1 else x for i, x in enumerate(good))) == -number
+    # Of nothing the sum is zero, and nothing may be null.
+    assert multiply(rows, 0, columns, None, inner, 1, None, c, columns, 0) == 0
+    assert set(c) == {0.0}
+    assert multiply(0, inner, columns, None, inner, 1, None, None, columns, 0) == 0
+    assert pack(0, columns, None, 1, inner, None) == pack(inner, 0, None, 1, inner, None) == 0
 
 
 def main(path, name, tolerance):
@@ -133,6 +167,7 @@ def main(path, name, tolerance):
     assert call("forward", None, None, old_cell, outputs["new_h"], new_cell, *nothing) == -3
     # 37 * 3 products of up to 9: errors are those of a sum, in units of its largest terms
     check_products(library, name, array, lambda what, got, sum: check(what, got / 100, sum / 100))
+    check_matrices(library, name, array, check)
     assert "torch" not in sys.modules
     print("agrees")
 

@@ -105,13 +105,16 @@ def declared(device):
 
 
 # A launch costs nothing on a CPU: no host twin fuses the products with the rest. Nor do CUDA twins
-# of the products alone exist: cuBLAS is faster.
+# of products alone exist: cuBLAS is faster.
 ONE_DEVICE = (
     "lltm_cell_fused_",
     "lltm_step_fused_",
     "lltm_sequence_",
     "lltm_gate_products_",
     "lltm_gradient_products_",
+    "lltm_panel_columns_",
+    "lltm_pack_matrix_",
+    "lltm_multiply_packed_",
     "lltm_numbers_to_",
 )
 
@@ -165,11 +168,16 @@ def test_the_instruction_set_is_this_cpus(host_library):
         with open("/proc/cpuinfo", encoding="ascii") as file:
             cpu = set(file.read().split("flags", 1)[1].split("\n", 1)[0].split())
     expected = 16
+    library = ctypes.CDLL(str(host_library))
+    with open("/proc/cpuinfo", encoding="ascii") as file:
+        facts = dict(re.findall(r"^(\S[^:\t]*?)\s*:\s*(.*)$", file.read(), re.MULTILINE))
+    amd = facts.get("vendor_id") == "AuthenticAMD"
+    assert library.lltm_processor() == (amd and (2 if int(facts["cpu family"]) >= 26 else 1))
     if {"avx2", "fma", "bmi1", "bmi2", "abm", "movbe", "f16c"} <= cpu:
         expected = 32
         if {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"} <= cpu:
             expected = 64
-    assert ctypes.CDLL(str(host_library)).lltm_vector_bytes() == expected
+    assert library.lltm_vector_bytes() == expected
 
 
 # A C++ library, torch, Python, cuBLAS. (Not __gxx_personality_v0: `noexcept` alone needs it.)
