@@ -9,6 +9,7 @@
 
 #include "dispatch.h"
 #include "layout.h"
+#include "matrix.h"
 
 namespace lltm_bindings {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 // pass over the weights gives all their gradients.
 typedef Core<float> C;
 
-// Up to how many rows one thread of the core is faster than one of ATen's, the latter's copies
+// Up to how many rows these kernels are faster than one thread of ATen's, the latter's copies
 // included, for the forward and the backward products alike; measured with vectors of 64 and 32
 // bytes on a Xeon. Without either, MKL has the wider vectors.
 int64_t most_rows(int64_t weights) {
@@ -27,11 +28,15 @@ int64_t most_rows(int64_t weights) {
   return weights <= 512 * 1024 ? vector_bytes / 4 : vector_bytes / 8;
 }
 
-// Whether the core is faster than ATen's products, copies included.
-bool fits_small_products(const at::Tensor& input, const at::Tensor& weights,
-                         const CellSizes& sizes) {
+// The same beside `multiply`, where that is the core's own; measured on Zen 5.
+const int64_t kMostRowsForward = 128;
+const int64_t kMostRowsBackward = 64;
+
+bool fits_small_products(const at::Tensor& input, const at::Tensor& weights, const CellSizes& sizes,
+                         int64_t most_rows_beside_core) {
   if (!input.device().is_cpu() || input.scalar_type() != at::kFloat) return false;
-  if (!weights.is_contiguous() || sizes.batch_size > most_rows(weights.numel())) return false;
+  const int64_t most = outruns_mkl(input) ? most_rows_beside_core : most_rows(weights.numel());
+  if (!weights.is_contiguous() || sizes.batch_size > most) return false;
   // Several threads of ATen's share the work, which the core does in the calling one. Two are
   // slower than it below this; that more are in proportion is a guess.
   const int64_t threads = at::get_num_threads();
@@ -73,9 +78,11 @@ void run_gradient_products(const at::Tensor& d_gates, const at::Tensor& input,
 
 // Whether a CPU computes gates^T = weights @ [old_h, input]^T faster, both copies included. For few
 // rows and weights beyond the second-level cache MKL does, by 1.1 to 3.5 times: it reads rows of
-// the weights as they lie, where the other order has it walk across them.
+// the weights as they lie, where the other order has it walk across them. On AMD's processors its
+// kernels are others: up to 1.3 times slower in this order.
 bool prefers_transposed_gates(const at::Tensor& weights, int64_t batch_size) {
-  return batch_size >= 8 && batch_size <= 128 && weights.numel() >= 128 * 1024 &&
+  static const bool is_amd = lltm_processor() >= LLTM_PROCESSOR_AMD;
+  return !is_amd && batch_size >= 8 && batch_size <= 128 && weights.numel() >= 128 * 1024 &&
          weights.element_size() >= 4;  // products of half types are not MKL's
 }
 
@@ -83,14 +90,16 @@ bool prefers_transposed_gates(const at::Tensor& weights, int64_t batch_size) {
 
 at::Tensor multiply_gates(const at::Tensor& input, const at::Tensor& weights,
                           const at::Tensor& old_h, const CellSizes& sizes) {
-  if (fits_small_products(input, weights, sizes)) {
+  if (fits_small_products(input, weights, sizes, kMostRowsForward)) {
     return run_gate_products(input, weights, old_h, sizes);
   }
   if (!input.is_cuda()) {
     if (prefers_transposed_gates(weights, sizes.batch_size)) {
       return transpose(at::mm(weights, join_columns_transposed(old_h, input)));
     }
-    return at::mm(join_columns(old_h, input), weights.t());
+    at::Tensor gates = at::empty({sizes.batch_size, 3 * sizes.state_size}, input.options());
+    multiply(gates, join_columns(old_h, input), weights.t(), /*adds=*/false);
+    return gates;
   }
   // Half types take one product on a GPU too: a sum of two would be rounded twice.
   if (input.element_size() == 2) return at::mm(at::cat({old_h, input}, 1), weights.t());
@@ -103,9 +112,12 @@ at::Tensor multiply_gates(const at::Tensor& input, const at::Tensor& weights,
 static at::Tensor multiply_d_weights(const at::Tensor& d_gates, const at::Tensor& input,
                                      const at::Tensor& old_h, const CellSizes& sizes) {
   const at::Tensor d_gates_t = d_gates.t();
-  if (!input.is_cuda()) return at::mm(d_gates_t, join_columns(old_h, input));
   const int64_t H = sizes.state_size;
   at::Tensor d_weights = at::empty({3 * H, H + sizes.input_features}, input.options());
+  if (!input.is_cuda()) {
+    multiply(d_weights, d_gates_t, join_columns(old_h, input), /*adds=*/false);
+    return d_weights;
+  }
   at::Tensor h_block = d_weights.narrow(1, 0, H);
   at::Tensor input_block = d_weights.narrow(1, H, sizes.input_features);
   at::mm_out(h_block, d_gates_t, old_h);
@@ -120,7 +132,9 @@ static std::tuple<at::Tensor, at::Tensor> multiply_d_inputs(const at::Tensor& d_
                                                             const CellSizes& sizes) {
   const int64_t H = sizes.state_size;
   if (!d_gates.is_cuda() && wants_d_old_h && wants_d_input) {
-    return split_columns(at::mm(d_gates, weights), H);
+    const at::Tensor both = at::empty({sizes.batch_size, weights.size(1)}, d_gates.options());
+    multiply(both, d_gates, weights, /*adds=*/false);
+    return split_columns(both, H);
   }
   at::Tensor d_old_h, d_input;
   if (wants_d_old_h) d_old_h = at::mm(d_gates, weights.narrow(1, 0, H));
@@ -140,7 +154,7 @@ ProductGradients multiply_gradients(const at::Tensor& d_gates, const at::Tensor&
   // The largest first: with smaller allocations in between, the C library's heap often fails to
   // give d_weights the block that the last step's was freed from, and asks the system for fresh
   // pages.
-  if (fits_small_products(input, weights, sizes)) {
+  if (fits_small_products(input, weights, sizes, kMostRowsBackward)) {
     if (mask[1]) gradients.d_weights = at::empty({3 * H, H + I}, d_gates.options());
     if (mask[3]) gradients.d_old_h = at::empty({B, H}, d_gates.options());
     if (mask[0]) gradients.d_input = at::empty({B, I}, d_gates.options());

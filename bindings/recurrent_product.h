@@ -23,7 +23,10 @@ class RecurrentProduct {
                  int64_t rows) const {
     if (by_cublas(gates, to, old_h, from, rows, /*transposed=*/true, /*add=*/true)) return;
     at::Tensor out = gates.narrow(0, to, rows);
-    at::addmm_out(out, out, old_h.narrow(0, from, rows), products_.weights_h_t());
+    const at::Tensor factor = old_h.narrow(0, from, rows);
+    const PackedFactor& packed = products_.packed_weights_h_t();
+    if (packed.defined()) return packed.multiply(out, factor, /*adds=*/true);
+    at::addmm_out(out, out, factor, products_.weights_h_t());
   }
 
   // d_old_h[to:] = d_gates[from:] @ weights_h, or is added to
@@ -32,7 +35,10 @@ class RecurrentProduct {
     if (by_cublas(d_old_h, to, d_gates, from, rows, /*transposed=*/false, add)) return;
     at::Tensor out = d_old_h.narrow(0, to, rows);
     const at::Tensor factor = d_gates.narrow(0, from, rows);
-    if (add) {
+    const PackedFactor& packed = products_.packed_weights_h();
+    if (packed.defined()) {
+      packed.multiply(out, factor, add);
+    } else if (add) {
       at::addmm_out(out, out, factor, products_.weights_h());
     } else {
       at::mm_out(out, factor, products_.weights_h());

@@ -1,4 +1,3 @@
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
@@ -43,7 +42,7 @@ class ParameterGradients {
  private:
   void add_product(at::Tensor sum, const at::Tensor& d_gates, const at::Tensor& columns) const {
     if (sum.scalar_type() == dtype_) {
-      at::addmm_out(sum, sum, d_gates.t(), columns);
+      multiply(sum, d_gates.t(), columns, /*adds=*/true);
     } else {
       sum.add_(at::mm(d_gates.t(), columns));
     }

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "matrix.h"
 #include "one_launch.h"
 #include "sequence.h"
 
@@ -28,6 +29,9 @@ class SequenceProducts {
   const at::Tensor& weights_h() const { return weights_h_; }
   // (state_size, 3 * state_size), as at::mm reads it fastest on this device
   const at::Tensor& weights_h_t() const { return weights_h_t_; }
+  // the same, and weights_h, for the core's own product; undefined where ATen multiplies
+  const PackedFactor& packed_weights_h_t() const { return packed_weights_h_t_; }
+  const PackedFactor& packed_weights_h() const { return packed_weights_h_; }
   // (state_size, 3 * state_size) dense
   at::Tensor weights_h_transposed() const;
 
@@ -38,6 +42,7 @@ class SequenceProducts {
 
  private:
   at::Tensor bias_, weights_h_, weights_x_, weights_h_t_;
+  PackedFactor packed_weights_h_t_, packed_weights_h_;
   OneLaunch launch_;
   Path path_;
 };

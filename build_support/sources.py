@@ -22,6 +22,7 @@ TOGETHER = (
     "bindings/checks.cpp",
     "bindings/formula.cpp",
     "bindings/layout.cpp",
+    "bindings/matrix.cpp",
     "bindings/one_launch.cpp",
     "bindings/products.cpp",
     "bindings/schedule.cpp",

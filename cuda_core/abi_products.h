@@ -43,31 +43,39 @@ LLTM_DECLARE_PRODUCTS(double, double)
 
 /* Those of matrices of any size: c = a b, or c += a b, where a is [M, K], b is [K, N] and c is
  * [M, N]. A step is how many elements the next row, or column, is away.
- * pack_matrix puts b into the order in which multiply_packed reads it, once for many products:
- * panels of panel_columns columns one after another, each [K, panel_columns] dense, the last filled
- * up with zeros. So a product with some of the panels gives their columns of c. */
-#define LLTM_DECLARE_MATRICES(name, type)                                              \
-  int64_t lltm_panel_columns_cpu_##name(void) LLTM_NOEXCEPT;                           \
-  int32_t lltm_pack_matrix_cpu_##name(                                                 \
-      int64_t inner,       /* K >= 0 */                                                \
-      int64_t columns,     /* N >= 0 */                                                \
-      const type* b,       /* in  [K, N] */                                            \
-      int64_t row_step,    /* of b */                                                  \
-      int64_t column_step, /* of b */                                                  \
-      type* packed         /* out [ceil(N / panel_columns), K, panel_columns] */       \
-      ) LLTM_NOEXCEPT;                                                                 \
-  int32_t lltm_multiply_packed_cpu_##name(                                             \
-      int64_t rows,        /* M >= 0 */                                                \
-      int64_t inner,       /* K >= 0 */                                                \
-      int64_t columns,     /* N >= 0 */                                                \
-      const type* a,       /* in  [M, K] */                                            \
-      int64_t row_step,    /* of a */                                                  \
-      int64_t column_step, /* of a */                                                  \
-      const type* packed,  /* in  b, as pack_matrix gives it */                        \
-      type* c,             /* out [M, N], with adds in and out */                      \
-      int64_t c_row_step,  /* of c, at least N; its columns lie side by side */        \
-      int32_t adds         /* whether the product is added to c, or takes its place */ \
-      ) LLTM_NOEXCEPT;
+ * multiply reads b as it is. For a b of many products pack_matrix puts it, once, into the order in
+ * which multiply_packed reads it: panels of panel_columns columns one after another, each
+ * [K, panel_columns] dense, the last filled up with zeros. Rows of c, and panels of it, may be
+ * shared out to several calls: every element has the same bits. */
+#define LLTM_DECLARE_MATRICES(name, type)                                                   \
+  int32_t lltm_multiply_cpu_##name(                                                         \
+      int64_t rows,          /* M >= 0 */                                                   \
+      int64_t inner,         /* K >= 0 */                                                   \
+      int64_t columns,       /* N >= 0 */                                                   \
+      const type* a,         /* in  [M, K] */                                               \
+      int64_t row_step,      /* of a */                                                     \
+      int64_t column_step,   /* of a */                                                     \
+      const type* b,         /* in  [K, N] */                                               \
+      int64_t b_row_step,    /* of b */                                                     \
+      int64_t b_column_step, /* of b */                                                     \
+      type* c,               /* out [M, N], with adds in and out */                         \
+      int64_t c_row_step,    /* of c, at least N; its columns lie side by side */           \
+      int32_t adds           /* whether the product is added to c, or takes its place */    \
+      ) LLTM_NOEXCEPT;                                                                      \
+  int64_t lltm_panel_columns_cpu_##name(void) LLTM_NOEXCEPT;                                \
+  int32_t lltm_pack_matrix_cpu_##name(                                                      \
+      int64_t inner,       /* K >= 0 */                                                     \
+      int64_t columns,     /* N >= 0 */                                                     \
+      const type* b,       /* in  [K, N] */                                                 \
+      int64_t row_step,    /* of b */                                                       \
+      int64_t column_step, /* of b */                                                       \
+      type* packed         /* out [ceil(N / panel_columns), K, panel_columns] */            \
+      ) LLTM_NOEXCEPT;                                                                      \
+  int32_t lltm_multiply_packed_cpu_##name(                                                  \
+      int64_t rows, /* M, K, N, a and c as above */                                         \
+      int64_t inner, int64_t columns, const type* a, int64_t row_step, int64_t column_step, \
+      const type* packed, /* in  b, as pack_matrix gives it */                              \
+      type* c, int64_t c_row_step, int32_t adds) LLTM_NOEXCEPT;
 
 LLTM_DECLARE_MATRICES(float, float)
 LLTM_DECLARE_MATRICES(double, double)

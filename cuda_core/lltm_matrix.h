@@ -30,6 +30,13 @@ struct PackedProduct {
   T* c;  // [M, N]
 };
 
+// c = a b without what is packed; b.packed is not used.
+template <typename T>
+struct MatrixProduct {
+  PackedProduct<T> product;
+  MatrixPacking<T> b;
+};
+
 // Whether no index of a dense [rows, columns], its columns rounded up to panels, overflows.
 static inline bool fits_memory(int64_t rows, int64_t columns) {
   const int64_t most = INT64_MAX / static_cast<int64_t>(sizeof(double));
@@ -56,6 +63,15 @@ static inline int32_t check(const PackedProduct<T>& a) {
   if (a.inner > 0 && !a.packed) return -7;
   if (!a.c) return -8;
   return a.c_row_step < a.columns || !fits_memory(a.rows, a.c_row_step) ? -9 : 0;
+}
+
+// b stands where packed does, and two arguments more precede c.
+template <typename T>
+static inline int32_t check(const MatrixProduct<T>& a) {
+  PackedProduct<T> product = a.product;
+  product.packed = a.b.b;
+  const int32_t status = check(product);
+  return status < -7 ? status - 2 : status;
 }
 
 }  // namespace lltm

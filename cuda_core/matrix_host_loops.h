@@ -90,35 +90,53 @@ int64_t multiply_tiles(PackedProduct<T> p, int64_t row) {
   return row;
 }
 
+// All rows with the first panel of p.packed.
 template <typename T>
-void multiply_packed_loop(const PackedProduct<T>& all) {
-  const int64_t panel = PanelWidth<T>::kColumns;
+void multiply_panel(const PackedProduct<T>& p) {
+  int64_t row = kTileRows == 8 ? multiply_tiles<kTileRows>(p, 0) : 0;
+  row = multiply_tiles<4>(p, row);
+  row = multiply_tiles<2>(p, row);
+  multiply_tiles<1>(p, row);
+}
+
+// Calls with_panel(part, first, column) for every part of k and every panel, where `part` lacks
+// packed. With K == 0 there is one part, of nothing.
+template <typename T, typename WithPanel>
+void for_panels(const PackedProduct<T>& all, const WithPanel& with_panel) {
   PackedProduct<T> part = all;
   if (all.inner == 0) part.row_step = 0;  // a may be null
   int64_t first = 0;
   do {
     part.inner = all.inner - first < kInnerPart ? all.inner - first : kInnerPart;
     part.a = first > 0 ? all.a + first * all.column_step : all.a;
-    for (int64_t column = 0; column < all.columns; column += panel) {
+    for (int64_t column = 0; column < all.columns; column += PanelWidth<T>::kColumns) {
       part.columns = all.columns - column;
-      if (part.inner > 0) part.packed = all.packed + column * all.inner + first * panel;
       part.c = all.c + column;
-      int64_t row = kTileRows == 8 ? multiply_tiles<kTileRows>(part, 0) : 0;
-      row = multiply_tiles<4>(part, row);
-      row = multiply_tiles<2>(part, row);
-      multiply_tiles<1>(part, row);
+      with_panel(part, first, column);
     }
     part.adds = 1;
     first += kInnerPart;
   } while (first < all.inner);
 }
 
+template <typename T>
+void multiply_packed_loop(const PackedProduct<T>& all) {
+  for_panels(all, [&](PackedProduct<T>& part, int64_t first, int64_t column) {
+    if (part.inner > 0) {
+      part.packed = all.packed + column * all.inner + first * PanelWidth<T>::kColumns;
+    }
+    multiply_panel(part);
+  });
+}
+
 // A transpose is read in squares: a row of it is a column of what lies in memory.
 const int64_t kSquare = 16;
 
+// The first panel of b.
 template <typename T>
-void pack_panel_columns(const MatrixPacking<T>& a, int64_t columns) {
+void pack_panel(const MatrixPacking<T>& a) {
   const int64_t panel = PanelWidth<T>::kColumns;
+  const int64_t columns = a.columns < panel ? a.columns : panel;
   if (columns < panel) memset(a.packed, 0, static_cast<size_t>(a.inner * panel) * sizeof(T));
   if (a.column_step == 1) {
     for (int64_t k = 0; k < a.inner; ++k) {
@@ -141,10 +159,29 @@ void pack_matrix_loop(const MatrixPacking<T>& all) {
   if (all.inner == 0) return;
   MatrixPacking<T> part = all;
   for (int64_t column = 0; column < all.columns; column += panel) {
+    part.columns = all.columns - column;
     part.b = all.b + column * all.column_step;
     part.packed = all.packed + column * all.inner;
-    pack_panel_columns(part, all.columns - column < panel ? all.columns - column : panel);
+    pack_panel(part);
   }
+}
+
+// Packs a panel's part when it is needed: nothing is allocated, and it is in a cache.
+template <typename T>
+void multiply_loop(const MatrixProduct<T>& all) {
+  alignas(64) T panel[kInnerPart * PanelWidth<T>::kColumns];
+  for_panels(all.product, [&](PackedProduct<T>& part, int64_t first, int64_t column) {
+    MatrixPacking<T> packing = all.b;
+    packing.inner = part.inner;
+    packing.columns = part.columns;
+    packing.packed = panel;
+    if (part.inner > 0) {
+      packing.b += first * packing.row_step + column * packing.column_step;
+      pack_panel(packing);
+    }
+    part.packed = panel;
+    multiply_panel(part);
+  });
 }
 
 }  // namespace

@@ -25,8 +25,10 @@ static void run(const GradientProducts<double>& a) { host_products().gradients_d
 
 static void run(const MatrixPacking<float>& a) { host_products().pack_float(a); }
 static void run(const MatrixPacking<double>& a) { host_products().pack_double(a); }
-static void run(const PackedProduct<float>& a) { host_products().multiply_float(a); }
-static void run(const PackedProduct<double>& a) { host_products().multiply_double(a); }
+static void run(const PackedProduct<float>& a) { host_products().multiply_packed_float(a); }
+static void run(const PackedProduct<double>& a) { host_products().multiply_packed_double(a); }
+static void run(const MatrixProduct<float>& a) { host_products().multiply_float(a); }
+static void run(const MatrixProduct<double>& a) { host_products().multiply_double(a); }
 
 template <typename Products>
 static int32_t run_products(const Products& a) {
@@ -75,6 +77,15 @@ LLTM_DEFINE_PRODUCTS_CPU(double, double)
                                           int32_t adds) noexcept {                              \
     const lltm::PackedProduct<type> arguments = {                                               \
         rows, inner, columns, row_step, column_step, c_row_step, adds, a, packed, c};           \
+    return lltm::run_products(arguments);                                                       \
+  }                                                                                             \
+  int32_t lltm_multiply_cpu_##name(int64_t rows, int64_t inner, int64_t columns, const type* a, \
+                                   int64_t row_step, int64_t column_step, const type* b,        \
+                                   int64_t b_row_step, int64_t b_column_step, type* c,          \
+                                   int64_t c_row_step, int32_t adds) noexcept {                 \
+    const lltm::MatrixProduct<type> arguments = {                                               \
+        {rows, inner, columns, row_step, column_step, c_row_step, adds, a, nullptr, c},         \
+        {inner, columns, b_row_step, b_column_step, b, nullptr}};                               \
     return lltm::run_products(arguments);                                                       \
   }
 

@@ -15,8 +15,10 @@ struct HostProducts {
   void (*gradients_double)(const GradientProducts<double>&);
   void (*pack_float)(const MatrixPacking<float>&);
   void (*pack_double)(const MatrixPacking<double>&);
-  void (*multiply_float)(const PackedProduct<float>&);
-  void (*multiply_double)(const PackedProduct<double>&);
+  void (*multiply_packed_float)(const PackedProduct<float>&);
+  void (*multiply_packed_double)(const PackedProduct<double>&);
+  void (*multiply_float)(const MatrixProduct<float>&);
+  void (*multiply_double)(const MatrixProduct<double>&);
   int32_t vector_bytes;
   int32_t panel_bytes;
 };
@@ -39,6 +41,8 @@ extern const HostProducts host_products_avx512;
                              &pack_matrix_loop<double>,       \
                              &multiply_packed_loop<float>,    \
                              &multiply_packed_loop<double>,   \
+                             &multiply_loop<float>,           \
+                             &multiply_loop<double>,          \
                              kVectorBytes,                    \
                              kPanelVectors * LLTM_VECTOR_BYTES};
 

@@ -1,0 +1,142 @@
+#include "matrix.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+
+#include "dispatch.h"
+
+namespace lltm_bindings {
+namespace {
+
+// From so many rows on it pays to pack the other factor.
+const int64_t kRowsWorthPacking = 64;
+// Multiplications below which a second thread costs more than it saves.
+const int64_t kWorkPerThread = 1 << 20;
+// Shares of rows begin at whole tiles of the core.
+const int64_t kTileRows = 8;
+
+// Of float and double alone.
+template <typename T>
+struct Matrices;
+
+#define LLTM_DEFINE_MATRICES(type)                                                               \
+  template <>                                                                                    \
+  struct Matrices<type> {                                                                        \
+    static constexpr decltype(&lltm_multiply_cpu_##type) multiply = &lltm_multiply_cpu_##type;   \
+    static int64_t panel_columns() { return lltm_panel_columns_cpu_##type(); }                   \
+    static constexpr decltype(&lltm_pack_matrix_cpu_##type) pack = &lltm_pack_matrix_cpu_##type; \
+    static constexpr decltype(&lltm_multiply_packed_cpu_##type) multiply_packed =                \
+        &lltm_multiply_packed_cpu_##type;                                                        \
+  };
+
+LLTM_DEFINE_MATRICES(float)
+LLTM_DEFINE_MATRICES(double)
+
+#undef LLTM_DEFINE_MATRICES
+
+template <typename Work>
+void with_matrices(const at::Tensor& like, const Work& work) {
+  like.scalar_type() == at::kFloat ? work(float()) : work(double());
+}
+
+// Shares `count` parts of so much work each out to torch's threads.
+template <typename Work>
+void in_parallel(int64_t count, int64_t work_of_one, const Work& work) {
+  const int64_t grain = kWorkPerThread / (std::max)(work_of_one, int64_t(1)) + 1;
+  at::parallel_for(0, count, grain, work);
+}
+
+// Calls work(row, rows, column, columns), as rows or panels are shared out, whatever there is more
+// of.
+template <typename Work>
+void share_out(const at::Tensor& out, int64_t inner, int64_t panel, const Work& work) {
+  const int64_t M = out.size(0);
+  const int64_t N = out.size(1);
+  const int64_t tiles = (M + kTileRows - 1) / kTileRows;
+  const int64_t panels = (N + panel - 1) / panel;
+  if (tiles > panels) {
+    in_parallel(tiles, kTileRows * inner * N, [&](int64_t begin, int64_t end) {
+      const int64_t row = begin * kTileRows;
+      work(row, (std::min)(end * kTileRows, M) - row, 0, N);
+    });
+  } else {
+    in_parallel(panels, M * inner * panel, [&](int64_t begin, int64_t end) {
+      const int64_t column = begin * panel;
+      work(0, M, column, (std::min)(end * panel, N) - column);
+    });
+  }
+}
+
+}  // namespace
+
+bool outruns_mkl(const at::Tensor& like) {
+  static const bool has_wider_vectors =
+      at::hasMKL() && lltm_processor() == LLTM_PROCESSOR_AMD_ZEN5 && lltm_vector_bytes() == 64;
+  return has_wider_vectors && like.device().is_cpu() &&
+         (like.scalar_type() == at::kFloat || like.scalar_type() == at::kDouble);
+}
+
+void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
+  if (!outruns_mkl(out) || out.size(0) < kRowsWorthPacking) {
+    at::Tensor result = out;
+    adds ? at::addmm_out(result, result, a, b) : at::mm_out(result, a, b);
+    return;
+  }
+  const at::Tensor left = a.resolve_neg();
+  const at::Tensor right = b.resolve_neg();
+  with_matrices(out, [&](auto type) {
+    typedef Matrices<decltype(type)> M;
+    const auto* const a_data = left.data_ptr<decltype(type)>();
+    const auto* const b_data = right.data_ptr<decltype(type)>();
+    auto* const c = out.data_ptr<decltype(type)>();
+    share_out(out, left.size(1), M::panel_columns(),
+              [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
+                check_status(
+                    M::multiply(rows, left.size(1), columns, a_data + row * left.stride(0),
+                                left.stride(0), left.stride(1), b_data + column * right.stride(1),
+                                right.stride(0), right.stride(1), c + row * out.stride(0) + column,
+                                out.stride(0), adds),
+                    "multiply");
+              });
+  });
+}
+
+PackedFactor::PackedFactor(const at::Tensor& b, int64_t rows) {
+  if (!outruns_mkl(b) || rows < kRowsWorthPacking) return;
+  const int64_t K = b.size(0);
+  const int64_t N = b.size(1);
+  const at::Tensor from = b.resolve_neg();
+  with_matrices(b, [&](auto type) {
+    typedef Matrices<decltype(type)> M;
+    const int64_t panel = M::panel_columns();
+    packed_ = at::empty({(N + panel - 1) / panel, K, panel}, b.options());
+    check_status(M::pack(K, N, from.data_ptr<decltype(type)>(), from.stride(0), from.stride(1),
+                         packed_.data_ptr<decltype(type)>()),
+                 "pack_matrix");
+  });
+}
+
+void PackedFactor::multiply(const at::Tensor& out, const at::Tensor& a, bool adds) const {
+  with_matrices(out, [&](auto type) {
+    typedef Matrices<decltype(type)> M;
+    const int64_t K = a.size(1);
+    const auto* const a_data = a.data_ptr<decltype(type)>();
+    const auto* const packed = packed_.data_ptr<decltype(type)>();
+    auto* const c = out.data_ptr<decltype(type)>();
+    share_out(out, K, M::panel_columns(),
+              [&](int64_t row, int64_t rows, int64_t column, int64_t columns) {
+                check_status(
+                    M::multiply_packed(rows, K, columns, a_data + row * a.stride(0), a.stride(0),
+                                       a.stride(1), packed + column * K,
+                                       c + row * out.stride(0) + column, out.stride(0), adds),
+                    "multiply_packed");
+              });
+  });
+}
+
+}  // namespace lltm_bindings
