@@ -7,14 +7,14 @@
 #include <ATen/ops/mm.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string>
 
 #include "dispatch.h"
 
 namespace lltm_bindings {
 namespace {
 
-// From so many rows on it pays to pack the other factor.
-const int64_t kRowsWorthPacking = 64;
 // Multiplications below which a second thread costs more than it saves.
 const int64_t kWorkPerThread = 1 << 20;
 // Shares of rows begin at whole tiles of the core.
@@ -42,6 +42,14 @@ LLTM_DEFINE_MATRICES(double)
 template <typename Work>
 void with_matrices(const at::Tensor& like, const Work& work) {
   like.scalar_type() == at::kFloat ? work(float()) : work(double());
+}
+
+std::string wanted_products() {
+  const char* const value = std::getenv("LLTM_CPU_PRODUCTS");
+  const std::string products = value ? value : "";
+  TORCH_CHECK(products.empty() || products == "core" || products == "aten",
+              "lltm_decoupled: LLTM_CPU_PRODUCTS must be core or aten, got ", products);
+  return products;
 }
 
 // Shares `count` parts of so much work each out to torch's threads.
@@ -74,15 +82,16 @@ void share_out(const at::Tensor& out, int64_t inner, int64_t panel, const Work& 
 
 }  // namespace
 
-bool outruns_mkl(const at::Tensor& like) {
+bool outruns_aten(const at::Tensor& like) {
+  static const std::string wanted = wanted_products();
   static const bool has_wider_vectors =
       at::hasMKL() && lltm_processor() == LLTM_PROCESSOR_AMD_ZEN5 && lltm_vector_bytes() == 64;
-  return has_wider_vectors && like.device().is_cpu() &&
+  return (wanted.empty() ? has_wider_vectors : wanted == "core") && like.device().is_cpu() &&
          (like.scalar_type() == at::kFloat || like.scalar_type() == at::kDouble);
 }
 
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
-  if (!outruns_mkl(out) || out.size(0) < kRowsWorthPacking) {
+  if (!outruns_aten(out) || out.size(0) < kRowsWorthPacking) {
     at::Tensor result = out;
     adds ? at::addmm_out(result, result, a, b) : at::mm_out(result, a, b);
     return;
@@ -107,7 +116,7 @@ void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, b
 }
 
 PackedFactor::PackedFactor(const at::Tensor& b, int64_t rows) {
-  if (!outruns_mkl(b) || rows < kRowsWorthPacking) return;
+  if (!outruns_aten(b) || rows < kRowsWorthPacking) return;
   const int64_t K = b.size(0);
   const int64_t N = b.size(1);
   const at::Tensor from = b.resolve_neg();

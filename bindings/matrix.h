@@ -1,14 +1,17 @@
-// Products of matrices: the core's own on a CPU where they are faster than those of ATen, which
-// then only hands them on to MKL.
+// Products of matrices: the core's own on a CPU where they are faster than ATen's.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace lltm_bindings {
 
-// MKL gives AMD's processors its kernels for vectors of 32 bytes. From Zen 5 on the core's, for
-// vectors of 64, are about twice as fast.
-bool outruns_mkl(const at::Tensor& like);
+// MKL, whose products ATen's are, gives AMD's processors its kernels for vectors of 32 bytes. From
+// Zen 5 on the core's, for vectors of 64, are about twice as fast. The environment variable
+// LLTM_CPU_PRODUCTS says otherwise: "core" or "aten", read once.
+bool outruns_aten(const at::Tensor& like);
+
+// From so many rows of a product on it pays to pack the other factor. ATen has the others.
+const int64_t kRowsWorthPacking = 64;
 
 // out = a @ b, or is added to. Any strides, but rows of `out` lie dense.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds);

@@ -28,19 +28,27 @@ int64_t most_rows(int64_t weights) {
   return weights <= 512 * 1024 ? vector_bytes / 4 : vector_bytes / 8;
 }
 
-// The same beside `multiply`, where that is the core's own; measured on Zen 5.
+// The same where `multiply` is the core's own; measured on Zen 5.
 const int64_t kMostRowsForward = 128;
 const int64_t kMostRowsBackward = 64;
 
+// Several threads of ATen's share the work, which these kernels do in the calling one. Two are
+// slower than it below this; that more are in proportion is a guess.
+bool outruns_threads(const at::Tensor& weights, int64_t threads) {
+  return threads <= 1 || weights.numel() <= 256 * 1024 / threads;
+}
+
 bool fits_small_products(const at::Tensor& input, const at::Tensor& weights, const CellSizes& sizes,
-                         int64_t most_rows_beside_core) {
+                         int64_t most_rows_beside_multiply) {
   if (!input.device().is_cpu() || input.scalar_type() != at::kFloat) return false;
-  const int64_t most = outruns_mkl(input) ? most_rows_beside_core : most_rows(weights.numel());
-  if (!weights.is_contiguous() || sizes.batch_size > most) return false;
-  // Several threads of ATen's share the work, which the core does in the calling one. Two are
-  // slower than it below this; that more are in proportion is a guess.
+  if (!weights.is_contiguous()) return false;
   const int64_t threads = at::get_num_threads();
-  return threads == 1 || weights.numel() <= 256 * 1024 / threads;
+  if (!outruns_aten(input)) {
+    return sizes.batch_size <= most_rows(weights.numel()) && outruns_threads(weights, threads);
+  }
+  if (threads == 1) return sizes.batch_size <= most_rows_beside_multiply;
+  // `multiply` shares its rows out, and leaves few to ATen, whose threads do half as much each.
+  return sizes.batch_size < kRowsWorthPacking && outruns_threads(weights, threads / 2);
 }
 
 at::Tensor run_gate_products(const at::Tensor& input, const at::Tensor& weights,

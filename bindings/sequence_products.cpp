@@ -44,7 +44,7 @@ void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& in
   at::Tensor out = gates;
   if (!bias_.defined()) {
     multiply(out, input, weights_x_.t(), /*adds=*/false);
-  } else if (outruns_mkl(out)) {
+  } else if (outruns_aten(out)) {
     out.copy_(bias_.expand_as(out));
     multiply(out, input, weights_x_.t(), /*adds=*/true);
   } else {

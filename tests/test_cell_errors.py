@@ -223,9 +223,15 @@ def test_a_module_keeps_its_state(target, still_works):
         ((torch.cat([input, input], dim=1), state), "input|weights"),
         ((torch.cat([input, input]), state), "h"),
         ((input.long(), state), "input"),
-        ((input, (old_h[:, 1:], old_cell)), STATE),
-        ((input, (old_h, old_cell[:, 1:])), "old_cell"),
-        ((input, (old_h, old_cell[1:])), "old_cell"),
+        ((input, (old_h[:, 1:], old_cell)), "h"),
+        ((input, (old_h, old_cell[:, 1:])), "cell"),
+        ((input, (old_h, old_cell[1:])), "cell"),
+        ((input, (old_h.long(), old_cell)), "h"),
+        ((input, (old_h, old_cell.long())), "cell"),
+        ((input, (old_h.to("meta"), old_cell)), "h"),
+        ((input, (old_h, old_cell.to("meta"))), "cell"),
+        ((input, (old_h.to_sparse(), old_cell)), "h"),
+        ((input, (old_h, old_cell.to_sparse())), "cell"),
     ):
         assert_message(message_of(module, *arguments), word(blamed))
     for wrong_state in ((old_h,), (old_h, old_cell, old_h), old_h, 3):

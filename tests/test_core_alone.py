@@ -114,7 +114,7 @@ ONE_DEVICE = (
     "lltm_gradient_products_",
     "lltm_panel_columns_",
     "lltm_pack_matrix_",
-    "lltm_multiply_packed_",
+    "lltm_multiply_",
     "lltm_numbers_to_",
 )
 

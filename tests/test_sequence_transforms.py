@@ -102,7 +102,9 @@ def test_random_layers_under_vmap(target):
     for randomness in ("different", "same"):
         run = torch.func.vmap(lambda x: module(x)[0], randomness=randomness)
         outputs = run(same)
-        assert torch.equal(outputs[0], outputs[1]) == (randomness == "same")
+        # not equal: a product's bits may depend on the row
+        alike = torch.allclose(outputs[0], outputs[1], rtol=target.rtol, atol=target.atol)
+        assert alike == (randomness == "same")
 
 
 @pytest.mark.parametrize("way", WAYS)
