@@ -28,8 +28,8 @@ class CellFunction : public torch::autograd::Function<CellFunction> {
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
-    const Variable& grad_h = grads[0];
-    const Variable& grad_cell = grads[1];
+    const Variable grad_h = dense_gradient(grads[0]);
+    const Variable grad_cell = dense_gradient(grads[1]);
     if (!grad_h.defined() && !grad_cell.defined()) return variable_list(5);
     const variable_list saved = ctx->get_saved_variables();
     const OptionalTensor bias = optional(saved[2]);

@@ -48,6 +48,15 @@ inline bool has_tangent(const at::Tensor& tensor) {
   return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
 }
 
+inline bool is_sparse(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.layout() != at::kStrided;
+}
+
+// A gradient may come in sparse: whoever uses a few elements of an output may give those alone.
+inline at::Tensor dense_gradient(const at::Tensor& grad) {
+  return is_sparse(grad) ? grad.to_dense() : grad;
+}
+
 template <typename Predicate>
 bool any_of(const Predicate& predicate, const at::Tensor& input, const at::Tensor& weights,
             const OptionalTensor& bias, const at::Tensor& state, const at::Tensor& other_state) {

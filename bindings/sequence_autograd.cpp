@@ -60,8 +60,10 @@ class SequenceFunction : public torch::autograd::Function<SequenceFunction> {
     return {output, std::get<1>(outputs), std::get<2>(outputs)};
   }
 
-  static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
+  static variable_list backward(AutogradContext* ctx, const variable_list& any_grads) {
     variable_list gradients(10);
+    const variable_list grads = {dense_gradient(any_grads[0]), dense_gradient(any_grads[1]),
+                                 dense_gradient(any_grads[2])};
     if (!grads[0].defined() && !grads[1].defined() && !grads[2].defined()) return gradients;
     const variable_list s = ctx->get_saved_variables();
     const SequenceArguments a = {s[0],
@@ -103,7 +105,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_autograd(
     const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
     bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
   // As for the cell, and where the core has no kernels: there nothing else is differentiable.
-  const bool has_kernels = input.is_cpu() || input.is_cuda() || input.is_meta();
+  const bool has_kernels = (input.is_cpu() || input.is_cuda() || input.is_meta()) &&
+                           !any_of(is_sparse, input, weights, bias, h0, c0) &&
+                           !any_of(is_sparse, input, input, batch_sizes,
+                                   tensor_or_undefined(zoneout_h), tensor_or_undefined(zoneout_c));
   if (!has_kernels || in_transform() || any_of(has_tangent, input, weights, bias, h0, c0)) {
     return sequence_formula(sequence_arguments(input, weights, bias, h0, c0, batch_sizes, reverse,
                                                recompute, zoneout_h, zoneout_c));

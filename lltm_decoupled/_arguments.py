@@ -58,13 +58,21 @@ def counted(number: float, thing: str, form: str = "") -> str:
     return f"{shown} {thing}{'' if shown == '1' else ending}"
 
 
+def integer(value: Any) -> Optional[int]:
+    """`value` as an int, NumPy's and a tensor's too; None where it is none."""
+    if isinstance(value, bool) or getattr(value, "dtype", None) is torch.bool:
+        return None
+    try:
+        return operator.index(value)
+    except (TypeError, RuntimeError):  # RuntimeError: a tensor without a value
+        return None
+
+
 def positive(name: str, size: SupportsIndex) -> int:
-    """`size` as an int; any type of integer will do, NumPy's too."""
-    if not isinstance(size, bool) and hasattr(type(size), "__index__"):
-        number = operator.index(size)
-        if number > 0:
-            return number
-    raise ValueError(f"{name} must be a positive integer, got {size!r}")
+    number = integer(size)
+    if number is None or number <= 0:
+        raise ValueError(f"{name} must be a positive integer, got {size!r}")
+    return number
 
 
 def flag(name: str, value: bool) -> bool:
@@ -73,13 +81,19 @@ def flag(name: str, value: bool) -> bool:
     return value
 
 
-# A flag that is a condition on sizes is a SymBool to torch.export, and to torch.jit.trace a tensor.
-_FLAGS = (bool, Tensor, getattr(torch, "SymBool", bool))
+_FLAGS = (bool, getattr(torch, "SymBool", bool))
 
 
 def refuse_non_flag(name: str, value: Any) -> None:
-    """The operator would take whatever has a truth value."""
-    if not isinstance(value, _FLAGS):
+    """The operator would take whatever has a truth value.
+
+    A flag that is a condition on sizes is a SymBool to torch.export, and to torch.jit.trace a
+    tensor.
+    """
+    if isinstance(value, _FLAGS):
+        return
+    is_traced = isinstance(value, Tensor) and value.dtype == torch.bool and value.dim() == 0
+    if not is_traced or value.is_meta:
         raise TypeError(f"{name} must be a bool, got {value!r}")
 
 
@@ -114,6 +128,8 @@ def _is_probability(value: float) -> bool:
 def pair(state: State, names: str) -> State:
     if isinstance(state, (tuple, list)) and len(state) == 2:
         if all(isinstance(part, torch.Tensor) for part in state):
+            for name, part in zip(names.split(", "), state):
+                refuse_nested(name, part)
             return state
     got = type(state).__name__
     if isinstance(state, (tuple, list)):
@@ -129,24 +145,27 @@ def refuse_two_states(module: torch.nn.Module, names: str) -> None:
     )
 
 
+def refuse_nested(name: str, tensor: Tensor) -> None:
+    """These have no sizes: whoever asks for one gets a foreign error."""
+    if getattr(tensor, "is_nested", False):
+        raise RuntimeError(
+            f"lltm_decoupled: expected {name} to be a dense tensor, got a nested one"
+        )
+
+
 # What follows is called where an operator has refused its arguments. A legal call pays nothing for
 # it, and what the operator takes, under autocast or from a compiler, is the operator's to say.
 
 
 def refuse_non_tensors(required: Dict[str, Any], optional: Dict[str, Any]) -> None:
-    """Torch's own error names the argument among five lines of other things."""
+    """Torch's own error names the argument among many lines of other things, or not at all."""
     for name, value in {**required, **optional}.items():
         is_tensor = hasattr(type(value), "__torch_function__")  # or what torch takes for one
         if not is_tensor and not (value is None and name in optional):
             or_none = " or None" if name in optional else ""
             message = f"{name} must be a tensor{or_none}, got {type(value).__name__}"
             raise TypeError(message) from None
-        if getattr(
-            value, "is_nested", False
-        ):  # these have no sizes, and the dispatcher refuses them
-            raise RuntimeError(
-                f"lltm_decoupled: expected {name} to be a dense tensor, got a nested one"
-            ) from None
+        refuse_nested(name, value)
 
 
 def refuse_foreign_input(input: Tensor, weights: Tensor) -> None:
@@ -180,11 +199,17 @@ def refuse_foreign_state(input: Tensor, h: Tensor, cell: Tensor, state_size: int
         ) from None
     expected = (input.size(0), state_size)
     for name, part in (("h", h), ("cell", cell)):
-        if tuple(part.shape) != expected:
-            raise RuntimeError(
-                f"lltm_decoupled: expected {name} of shape (batch_size, state_size) = {expected}, "
-                f"got {tuple(part.shape)}"
-            ) from None
+        words = ""
+        if part.layout != torch.strided:
+            words = f"to be a dense tensor, got layout {part.layout}"
+        elif part.device != input.device:
+            words = f"on the device of input, {input.device}, got {part.device}"
+        elif tuple(part.shape) != expected:
+            words = f"of shape (batch_size, state_size) = {expected}, got {tuple(part.shape)}"
+        elif part.dtype != input.dtype and not _autocast_unites(input, part):
+            words = f"of the dtype of input, {input.dtype}, got {part.dtype}"
+        if words:
+            raise RuntimeError(f"lltm_decoupled: expected {name} {words}") from None
 
 
 def _autocast_unites(input: Tensor, weights: Tensor) -> bool:

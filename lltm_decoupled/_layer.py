@@ -12,7 +12,10 @@ from ._arguments import (
     State,
     counted,
     pair,
+    probabilities,
+    probability,
     refuse_foreign_input,
+    refuse_nested,
     refuse_two_states,
     shown_as,
 )
@@ -95,6 +98,7 @@ class LLTMSequenceBase(LayerParameters):
         if not isinstance(input, torch.Tensor):
             got = type(input).__name__
             raise TypeError(f"input must be a tensor or a PackedSequence, got {got}")
+        refuse_nested("input", input)
         first = "batch_size, steps" if self.batch_first else "steps, batch_size"
         self._check_input(input, (2, 3), f"({first}, input_size), or (steps, input_size)")
         if input.dim() == 2:
@@ -118,6 +122,11 @@ class LLTMSequenceBase(LayerParameters):
     ) -> Tuple[PackedSequence, Pair]:
         data, batch_sizes, sorted_indices, unsorted_indices = input
         self._check_input(data, (2,), "(rows, input_size) in a PackedSequence")
+        if batch_sizes.dim() != 1:
+            raise RuntimeError(
+                "lltm_decoupled: expected batch_sizes of a PackedSequence to be an int64 vector, "
+                f"got shape {tuple(batch_sizes.shape)}"
+            )
         if sorted_indices is not None:
             batch_size = sorted_indices.numel()
         elif state is not None and _is_compiling():
@@ -149,12 +158,15 @@ class LLTMSequenceBase(LayerParameters):
         else:
             starts = [part.unbind(0) for part in state]
         states: List[List[Tensor]] = []
+        # Both can be set at any time.
+        zoneout = probabilities("zoneout", self.zoneout)
+        dropout = probability("dropout", self.dropout)
         for layer, suffixes in enumerate(self._suffixes()):
-            if layer > 0 and self.dropout > 0:
-                input = F.dropout(input, self.dropout, self.training)
+            if layer > 0 and dropout > 0:
+                input = F.dropout(input, dropout, self.training)
             outputs = []
             for direction, suffix in enumerate(suffixes):
-                masks = [self._zoneout_mask(p, input) for p in self.zoneout]
+                masks = [self._zoneout_mask(p, input) for p in zoneout]
                 weights, bias = self._cell_parameters(suffix)
                 try:
                     output, *last = self._sequence(
@@ -179,8 +191,6 @@ class LLTMSequenceBase(LayerParameters):
         return input, (h_n, c_n)
 
     def _zoneout_mask(self, probability: float, input: Tensor) -> Optional[Tensor]:
-        if not 0 <= probability <= 1:  # it can be set at any time
-            raise ValueError(f"zoneout must be probabilities from 0 to 1, got {probability!r}")
         if probability == 0 or not self.training:
             return None
         shape = input.shape[:-1] + (self.hidden_size,)

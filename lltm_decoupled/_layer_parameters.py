@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.types import Device
 
-from ._arguments import flag, floating, positive, probabilities, probability, shown_as
+from ._arguments import flag, floating, integer, positive, probabilities, probability, shown_as
 from ._module import LLTMParameters
 
 
@@ -32,7 +32,7 @@ class LayerParameters(LLTMParameters):
         recompute: bool = False,
     ) -> None:
         super().__init__()
-        if proj_size != 0:
+        if integer(proj_size) != 0:
             raise TypeError(
                 "LLTMSequence has no projections: proj_size is not supported, and must be 0, "
                 f"got {proj_size!r}"

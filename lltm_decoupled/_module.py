@@ -1,6 +1,7 @@
 """The module around a cell function: parameters, default state, old checkpoints."""
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, SupportsIndex
 
 import torch
@@ -16,6 +17,7 @@ from ._arguments import (
     positive,
     refuse_foreign_input,
     refuse_foreign_state,
+    refuse_nested,
     refuse_two_states,
     shown_as,
 )
@@ -29,6 +31,8 @@ class LLTMParameters(nn.Module):
     ) -> None:
         """Adds the parameters of one cell, `weights` and `bias` with a suffix to their names."""
         shape = (3 * state_size, state_size + input_features)
+        if shape[0] * shape[1] > sys.maxsize // 8:  # torch would speak of an int64_t
+            raise ValueError(f"no memory holds weights{suffix} of shape {shape}")
         weights = nn.Parameter(torch.empty(shape, **factory))
         self.register_parameter("weights" + suffix, weights)
         vector = nn.Parameter(torch.empty(3 * state_size, **factory)) if bias else None
@@ -118,6 +122,7 @@ class LLTMBase(LLTMParameters):
             refuse_two_states(self, "(h, cell)")
         if not isinstance(input, torch.Tensor):
             raise TypeError(f"input must be a tensor, got {type(input).__name__}")
+        refuse_nested("input", input)
         if state is None:
             old_h = old_cell = input.new_zeros(input.shape[:-1] + (self.state_size,))
         else:
@@ -139,8 +144,8 @@ class LLTMBase(LLTMParameters):
         try:
             return self._cell(input, weights, self.bias, old_h, old_cell)
         except RuntimeError:
-            refuse_foreign_state(input, old_h, old_cell, self.state_size)
             refuse_foreign_input(input, weights)
+            refuse_foreign_state(input, old_h, old_cell, self.state_size)
             raise
 
     def extra_repr(self) -> str:

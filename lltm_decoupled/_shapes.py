@@ -19,7 +19,15 @@ def check(condition, message):
         raise RuntimeError("lltm_decoupled: " + message)
 
 
+def check_dense(name, tensor):
+    check(
+        tensor.layout == torch.strided,
+        f"expected {name} to be a dense tensor, got layout {tensor.layout}",
+    )
+
+
 def check_dtype(input):
+    check_dense("input", input)
     check(
         input.dtype in _DTYPES,
         f"expected input of dtype float32, float64, float16 or bfloat16, got {input.dtype}",
@@ -48,6 +56,7 @@ def check_parameters(input, weights, bias):
 
 def check_tensor(name, tensor, shape, like, dtype=None):
     """`like` is input; so is its dtype, where no other one is expected."""
+    check_dense(name, tensor)
     check(
         tensor.device == like.device,
         f"expected {name} on the device of input, {like.device}, got {tensor.device}",

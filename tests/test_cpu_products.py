@@ -103,7 +103,15 @@ def test_either_way(way):
     """All of the above once more: a processor takes one way by itself."""
     counts = os.path.join(os.path.dirname(__file__), "test_autograd_work.py")
     files = (__file__, counts) if way == "aten" else (__file__,)
-    options = ("-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-k", "values or product_ or products_ or an_unused")
+    options = (
+        "-q",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "values or product_ or products_ or an_unused",
+    )
     status, output = run(way, "-m", "pytest", *files, *options)
     assert status == 0 and " passed" in output, output
 

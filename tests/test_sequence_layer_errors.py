@@ -4,6 +4,7 @@ And what no function takes for a flag.
 """
 
 import functools
+import re
 
 import numpy
 import pytest
@@ -12,11 +13,13 @@ from layer_helpers import draw_layer_call, make
 from test_cell_errors import assert_message, message_of, numbers, word
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from lltm_decoupled import LLTMSequence, jit, lltm_sequence, reference
+from lltm_decoupled import LLTM, LLTMSequence, jit, lltm_sequence, reference
 
-INTEGERS = (0, -1, 2.5, "3", None, True)
+INTEGERS = (0, -1, 2.5, "3", None, True, torch.tensor(True), torch.tensor(3.0))
+INTEGERS += (torch.tensor([3, 4]), torch.ones((), dtype=torch.int64, device="meta"))
 PROBABILITIES = (-0.1, 1.1, float("nan"), "0.5", None, True, 1j, (0.5,), torch.tensor(0.5))
-FLAGS = (0, 1, "yes", None, 0.0, [], numpy.bool_(True))
+FLAGS = (0, 1, "yes", None, 0.0, [], numpy.bool_(True), torch.tensor(1.5))
+FLAGS += (torch.tensor([True, False]), torch.ones((), dtype=torch.bool, device="meta"))
 WRONG = [
     *((name, v) for name in ("input_size", "hidden_size", "num_layers") for v in INTEGERS),
     *(("dropout", value) for value in PROBABILITIES),
@@ -74,9 +77,19 @@ def test_any_kind_of_number_will_do():
     assert type(module.dropout) is float
 
 
+@pytest.mark.parametrize("size", [10**30, 2**62, 2**40], ids=str)
+def test_sizes_that_no_memory_holds(size):
+    for sizes in ((size, 2**30), (2**30, size)):
+        for module in (LLTM, LLTMSequence):
+            with pytest.raises(ValueError, match="^no memory holds weights.* of shape") as caught:
+                module(*sizes)
+            assert "\n" not in str(caught.value)
+
+
 def test_no_projections():
-    with pytest.raises(TypeError, match="proj_size"):
-        LLTMSequence(3, 4, proj_size=2)
+    for wrong in (2, False, None, torch.tensor([0, 0])):
+        with pytest.raises(TypeError, match="proj_size"):
+            LLTMSequence(3, 4, proj_size=wrong)
 
 
 @pytest.fixture
@@ -191,8 +204,21 @@ def test_devices(module, target):
         assert_message(message_of(module, *arguments), r"input|h0|c0", "device", other)
 
 
-def test_a_probability_that_is_set_later():
-    layer = LLTMSequence(3, 4)
-    layer.zoneout = (0.0, 5.0)
-    with pytest.raises(ValueError, match="zoneout must .* got 5.0"):
+@pytest.mark.parametrize(
+    "name, value",
+    [("zoneout", value) for value in ((0.0, 5.0), (0.1,), None, 0.5, ("a", 0), float("nan"))]
+    + [("dropout", value) for value in (5.0, float("nan"), "x", None)],
+    ids=str,
+)
+def test_a_probability_that_is_set_later(name, value):
+    layer = LLTMSequence(3, 4, num_layers=2)
+    setattr(layer, name, value)
+    with pytest.raises(ValueError, match=f"^{name} must .* got " + re.escape(repr(value))):
         layer(torch.ones(2, 1, 3))
+
+
+def test_packed_sizes_of_another_shape():
+    packed = pack_sequence([torch.ones(2, 3), torch.ones(1, 3)])
+    wrong = PackedSequence(packed.data, packed.batch_sizes[None])
+    with pytest.raises(RuntimeError, match=r"expected batch_sizes .* got shape \(1, 2\)"):
+        LLTMSequence(3, 4)(wrong)
