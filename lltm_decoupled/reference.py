@@ -162,14 +162,19 @@ def backward(
 
 
 class LLTM(LLTMBase):
-    """lltm_decoupled.LLTM in plain PyTorch: the same arguments, parameters, calls and errors."""
+    """lltm_decoupled.LLTM in plain PyTorch: the same arguments, parameters and calls.
+
+    What is wrong with a tensor PyTorch's own operations say, or they unite it as they do elsewhere.
+    """
 
     _cell = staticmethod(lltm_cell)
 
 
 class LLTMSequence(LLTMSequenceBase):
-    """lltm_decoupled.LLTMSequence in plain PyTorch: the same arguments, parameters, calls and
-    errors. recompute is accepted and saves nothing: autograd keeps every step.
+    """lltm_decoupled.LLTMSequence in plain PyTorch: the same arguments, parameters and calls.
+
+    recompute is accepted and saves nothing: autograd keeps every step. Wrong tensors are as with
+    reference.LLTM.
     """
 
     @staticmethod

@@ -103,7 +103,7 @@ def why_packed_data_is_not_compiled():
 
 
 @needs_compile
-@pytest.mark.parametrize("call", ["no state", "one row", "unsorted", "sorted"])
+@pytest.mark.parametrize("call", ["no state", "one row", "unsorted", "sorted", "no state, sorted"])
 def test_other_calls_of_the_layer_compile(call, float64_target):
     if call.endswith("sorted") and why_packed_data_is_not_compiled():
         pytest.skip(why_packed_data_is_not_compiled())
@@ -116,6 +116,7 @@ def test_other_calls_of_the_layer_compile(call, float64_target):
         "one row": (input[:, 0], tuple(part[:, 0] for part in state)),
         "unsorted": (pack_sequence(rows[::-1], enforce_sorted=False), some),
         "sorted": (pack_sequence(rows), some),
+        "no state, sorted": (pack_sequence(rows),),
     }[call]
     assert_like_eager(compiled(module)[0], module, [arguments], float64_target)
 
