@@ -50,6 +50,25 @@ def test_bad_text(tmp_path, capsys, contents, words):
     assert words in fails(capsys, "demo", "--text", path, *SIZES)
 
 
+def test_a_text_that_is_a_device(capsys):
+    for path in ("/dev/zero", "/dev/full"):
+        if os.path.exists(path):
+            assert f"cannot read {path}: it is a device" in fails(capsys, "demo", "--text", path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs")
+def test_a_text_that_comes_through_a_pipe(story):
+    path = story.with_name("pipe")
+    os.mkfifo(str(path))
+    writer = os.fork()
+    if writer == 0:
+        with open(str(path), "w", encoding="utf-8") as file:
+            file.write(STORY)
+        os._exit(0)
+    assert cli.main(["demo", "--text", str(path), "--steps", "1", *SIZES]) == 0
+    os.waitpid(writer, 0)
+
+
 def test_a_batch_of_one_window(tmp_path, capsys):
     path = tmp_path / "text.txt"
     path.write_bytes(b"a short text")
