@@ -33,7 +33,7 @@ def dying_save(contents, file, **options):
     saves.extend(["a checkpoint"] if isinstance(contents, dict) else [])
     if len(saves) < when:
         return save(contents, file, **options)
-    file.write(b"half of it")
+    file.write(b"PK: half of it")
     file.flush()
     die()
 

@@ -6,8 +6,8 @@ from typing import List, NamedTuple, Optional, Tuple
 
 import torch
 
+from .._outputs import check_writable
 from ..cli import UserError
-from ..demo.checkpoint import check_writable
 from ..demo.options import MOST_THREADS, at_least, file_name, pick_device
 from . import plot
 from .contenders import CONTENDERS, NAMES
