@@ -34,6 +34,12 @@ def give_up_stdout():
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def tell(line):
+    """Print to stderr. Where that fails there is nobody to tell it, and the exit code is left."""
+    with contextlib.suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
+
+
 def _nowhere():
     return open(os.devnull, "w", encoding="utf-8")
 

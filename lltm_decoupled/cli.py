@@ -30,7 +30,8 @@ EXIT_CODES = """\
 exit codes:
   0    done, and all is right
   1    a comparison failed, or the reader of the output left
-  2    a mistake in the command, or something that this machine has not; one line says what
+  2    a mistake in the command, something that this machine has not, or a full disk; one
+       line says what
   130  interrupted with Ctrl-C"""
 
 INTERRUPTED = 130  # what shells report for a program that SIGINT ended
@@ -101,7 +102,7 @@ def _run(args):
         return 2
     except KeyboardInterrupt:
         if _processes().is_first():
-            print(f"{args.prog}: interrupted", file=sys.stderr)
+            _streams.tell(f"{args.prog}: interrupted")
         return INTERRUPTED
 
 
@@ -111,7 +112,7 @@ def _end_without_output(prog, error):
     if isinstance(error.__cause__, BrokenPipeError):  # `... | head`
         return 1
     # The first process alone prints, so that the others know of nothing to wait for.
-    print(f"{prog}: error: cannot write the output: {error}", file=sys.stderr)
+    _streams.tell(f"{prog}: error: cannot write the output: {error}")
     return 2
 
 

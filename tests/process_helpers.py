@@ -58,6 +58,23 @@ if os.environ["RANK"] == "1":
 sys.exit(cli.main(sys.argv[1:]))
 """
 
+# The first process's disk becomes full, which the others can't know.
+FULL_DISK = """
+import sys
+from lltm_decoupled import cli
+from lltm_decoupled.demo import curve
+
+class Full:
+    def write(self, line):
+        raise OSError(28, "No space left on device")
+
+    def close(self):
+        pass
+
+curve._open = lambda path, updates: Full()
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
 
 def free_port():
     with socket.socket() as probe:

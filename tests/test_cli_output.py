@@ -82,6 +82,12 @@ def test_a_closed_stderr_is_quiet(story):
     assert code == 2 and printed == ""
 
 
+@pytest.mark.parametrize("words, expected", [(["info"], 0), (["demo", "--fly"], 2)])
+def test_a_full_disk_for_stderr(words, expected):
+    code, _, _ = in_shell("2>/dev/full", *words)
+    assert code == expected
+
+
 def test_an_error_of_another_file_is_no_error_of_the_output(monkeypatch):
     def run(args):
         raise OSError(28, "No space left on device", "elsewhere")
