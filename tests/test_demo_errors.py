@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 
 import pytest
 import torch
@@ -60,13 +61,10 @@ def test_a_text_that_is_a_device(capsys):
 def test_a_text_that_comes_through_a_pipe(story):
     path = story.with_name("pipe")
     os.mkfifo(str(path))
-    writer = os.fork()
-    if writer == 0:
-        with open(str(path), "w", encoding="utf-8") as file:
-            file.write(STORY)
-        os._exit(0)
+    writer = threading.Thread(target=path.write_text, args=(STORY,))
+    writer.start()
     assert cli.main(["demo", "--text", str(path), "--steps", "1", *SIZES]) == 0
-    os.waitpid(writer, 0)
+    writer.join()
 
 
 def test_a_batch_of_one_window(tmp_path, capsys):
