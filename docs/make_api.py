@@ -88,9 +88,21 @@ def signature(name, function):
     result = written.group(2) if written.group(2) != " -> None" else ""
     line = f"{name}({arguments}){result or ''}"
     if len(line) > 100:
-        pieces = re.split(r", (?![^\[(]*[\])])", arguments)
+        pieces = split_arguments(arguments)
         line = f"{name}(\n" + "".join(f"    {piece},\n" for piece in pieces) + f"){result or ''}"
     return f"```text\n{line}\n```"
+
+
+def split_arguments(text):
+    """At the commas between arguments, not at those in the brackets of a type or a default."""
+    pieces, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([") - (letter in ")]")
+        if letter == "," and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    return [piece.strip() for piece in pieces]
 
 
 def as_markdown(text):

@@ -6,9 +6,9 @@ A user's mistake is raised as :class:`UserError` and ends in one line on stderr 
 
 import argparse
 import importlib
-import os
 import sys
 
+from . import _streams
 from ._version import __version__
 
 # command -> (module, what it does). Modules are named rather than imported, so that this file
@@ -30,7 +30,8 @@ EXIT_CODES = """\
 exit codes:
   0    done, and all is right
   1    a comparison failed, or the reader of the output left
-  2    a mistake in the command, or something that this machine has not; one line says what
+  2    a mistake in the command, something that this machine has not, or a full disk; one
+       line says what
   130  interrupted with Ctrl-C"""
 
 INTERRUPTED = 130  # what shells report for a program that SIGINT ended
@@ -74,14 +75,14 @@ def main(argv=None):
 
     Of several processes that torchrun started, the first one prints.
     """
-    # A sample may hold characters that the terminal's encoding lacks: show "?" for those. And
-    # whoever reads through a pipe shall see each line when it is printed.
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace", line_buffering=True)
-    with _processes().only_the_first_prints():
-        args, unknown = build_parser().parse_known_args(argv)
-        if not unknown and args.command:
-            return _run(args)
+    with _streams.prepared(), _processes().only_the_first_prints():
+        parser = build_parser()
+        try:
+            args, unknown = parser.parse_known_args(argv)
+            if not unknown and args.command:
+                return _run(args)
+        except _streams.OutputError as error:  # of --help
+            return _end_without_output(parser.prog, error)
         mistake = "the following arguments are required: command"
         if unknown:  # here, as argparse would point to the help of all commands
             mistake = f"unrecognized arguments: {' '.join(unknown)}"
@@ -94,17 +95,25 @@ def _run(args):
         code = args.run(args)
         sys.stdout.flush()
         return code
+    except _streams.OutputError as error:
+        return _end_without_output(args.prog, error)
     except UserError as error:
         _tell(args.prog, error)
         return 2
     except KeyboardInterrupt:
         if _processes().is_first():
-            print(f"{args.prog}: interrupted", file=sys.stderr)
+            _streams.tell(f"{args.prog}: interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader left (`... | head`); Python's own flush at exit must not complain about it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _end_without_output(prog, error):
+    """Return the exit code where stdout took no more; it is told unless its reader has left."""
+    _streams.give_up_stdout()
+    if isinstance(error.__cause__, BrokenPipeError):  # `... | head`
         return 1
+    # The first process alone prints, so that the others know of nothing to wait for.
+    _streams.tell(f"{prog}: error: cannot write the output: {error}")
+    return 2
 
 
 def _tell(prog, mistake):

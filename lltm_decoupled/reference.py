@@ -116,7 +116,7 @@ def lltm_sequence(
 def forward(
     input: Tensor, weights: Tensor, bias: Optional[Tensor], old_h: Tensor, old_cell: Tensor
 ) -> List[Tensor]:
-    """The tutorial's raw forward; shapes and results as compat.forward has them."""
+    """The tutorial's raw forward; shapes and results as lltm_decoupled.forward has."""
     X = torch.cat([old_h, input], dim=1)
     gate_weights = X.mm(weights.t())
     if bias is not None:
@@ -141,7 +141,10 @@ def backward(
     gate_weights: Tensor,
     weights: Tensor,
 ) -> List[Tensor]:
-    """The tutorial's raw backward, with d_gates as a sixth value; shapes as compat.backward's."""
+    """The tutorial's raw backward, with d_gates as a sixth value.
+
+    Shapes are as lltm_decoupled.backward has them.
+    """
     state_size = new_cell.size(1)
     candidate = gate_weights[:, 2 * state_size :]
     tanh_cell = torch.tanh(new_cell)

@@ -33,7 +33,7 @@ def dying_save(contents, file, **options):
     saves.extend(["a checkpoint"] if isinstance(contents, dict) else [])
     if len(saves) < when:
         return save(contents, file, **options)
-    file.write(b"half of it")
+    file.write(b"PK: half of it")
     file.flush()
     die()
 
@@ -55,6 +55,23 @@ def pick_device(name):
 
 if os.environ["RANK"] == "1":
     demo.pick_device = pick_device
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+# The first process's disk becomes full, which the others can't know.
+FULL_DISK = """
+import sys
+from lltm_decoupled import cli
+from lltm_decoupled.demo import curve
+
+class Full:
+    def write(self, line):
+        raise OSError(28, "No space left on device")
+
+    def close(self):
+        pass
+
+curve._open = lambda path, updates: Full()
 sys.exit(cli.main(sys.argv[1:]))
 """
 

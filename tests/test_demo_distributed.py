@@ -5,7 +5,7 @@ import signal
 
 import pytest
 import torch
-from process_helpers import DIES, ONE_MISTAKE, start, torchrun
+from process_helpers import DIES, FULL_DISK, ONE_MISTAKE, start, torchrun
 from torch import distributed as torch_distributed
 
 from lltm_decoupled import cli
@@ -123,6 +123,15 @@ def test_a_mistake_is_told_once_and_ends_all(alone, tmp_path, words, told):
     assert [code for code, _ in ends] == [2, 2]
     (_, line), (_, silence) = ends
     assert told in line and line.count("\n") == 1 and silence == ""
+
+
+def test_a_full_disk_ends_all_and_loses_no_update(alone, folder):
+    script = folder / "full.py"
+    script.write_text(FULL_DISK)
+    (code, line), (other_code, silence) = start(2, script, *demo(folder))
+    assert code == other_code == 2 and silence == ""
+    assert "No space left on device" in line and line.count("\n") == 1
+    assert checkpoint.load(str(folder / "last.pt"))["step"] == 2
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 
 import pytest
 import torch
@@ -48,6 +49,22 @@ def test_bad_text(tmp_path, capsys, contents, words):
     if contents is not None:
         path.write_bytes(contents)
     assert words in fails(capsys, "demo", "--text", path, *SIZES)
+
+
+def test_a_text_that_is_a_device(capsys):
+    for path in ("/dev/zero", "/dev/full"):
+        if os.path.exists(path):
+            assert f"cannot read {path}: it is a device" in fails(capsys, "demo", "--text", path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs")
+def test_a_text_that_comes_through_a_pipe(story):
+    path = story.with_name("pipe")
+    os.mkfifo(str(path))
+    writer = threading.Thread(target=path.write_text, args=(STORY,))
+    writer.start()
+    assert cli.main(["demo", "--text", str(path), "--steps", "1", *SIZES]) == 0
+    writer.join()
 
 
 def test_a_batch_of_one_window(tmp_path, capsys):

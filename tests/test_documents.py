@@ -132,6 +132,26 @@ def test_the_api_page_has_every_public_name():
                 assert f"\n### {name}\n" in section, f"{module.__name__}.{name}"
 
 
+def test_the_api_page_breaks_a_signature_at_arguments_only():
+    blocks = re.findall(r"```text\n(.*?)```", read("docs/api.md"), flags=re.DOTALL)
+    arguments = re.findall(r"^    .*$", "\n".join(blocks), flags=re.MULTILINE)
+    assert len(arguments) > 50
+    for line in arguments:
+        assert line.count("[") == line.count("]") and line.count("(") == line.count(")"), line
+
+
+def test_the_reference_refers_to_what_the_api_page_describes():
+    section = read("docs/api.md").split("\n## The tutorial's raw functions\n")[1].split("\n## ")[0]
+    for function in (reference.forward, reference.backward):
+        (name,) = re.findall(r"as lltm_decoupled\.(\w+)", function.__doc__)
+        assert f"\n### {name}\n" in section
+
+
+def test_how_many_cores_the_tests_take():
+    (most,) = re.findall(r"--maxprocesses (\d+)", read("Makefile"))
+    assert f"# everything, on up to {most} cores\n" in read("CONTRIBUTING.md")
+
+
 def test_the_front_door_is_short():
     text = read("README.md")
     assert len(text.splitlines()) <= 260

@@ -1,15 +1,16 @@
 """The options of `bench`, and what they come to on a device."""
 
 import argparse
+import os
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
 import torch
 
+from .. import _outputs
 from ..cli import UserError
-from ..demo.checkpoint import check_writable
 from ..demo.options import MOST_THREADS, at_least, file_name, pick_device
-from . import plot
+from . import plot, report
 from .contenders import CONTENDERS, NAMES
 from .measure import PASSES
 
@@ -131,18 +132,29 @@ def add_arguments(parser):
     add("--json", type=file_name, metavar="FILE", help="write everything, the machine too")
     add("--csv", type=file_name, metavar="FILE", help="write the table")
     plotted = "draw us a step over H and over B; needs matplotlib; sweeps over both by default"
-    add("--plot", metavar="FILE.png", help=plotted)
+    add("--plot", type=file_name, metavar="FILE.png", help=plotted)
+
+
+def check_outputs(args):
+    """Raise UserError before anything is measured for what could not be written after it."""
+    written = {"--json": args.json, "--csv": args.csv, "--plot": args.plot}
+    _outputs.check_apart({option: [path] for option, path in written.items() if path})
+    for path in filter(None, written.values()):
+        _outputs.check_writable(path)
+    if args.json:
+        _outputs.check_replaceable(args.json, "JSON of bench", report.is_json)
+    if args.csv:
+        _outputs.check_replaceable(args.csv, "CSV of bench", report.is_csv)
+    if args.plot:
+        plot.need_matplotlib()
+        if os.path.splitext(args.plot)[1].lower() != ".png":
+            raise UserError(f"--plot writes PNG: {args.plot} does not end in .png")
+        _outputs.check_picture_replaceable(args.plot)
 
 
 def pick(args):
     """The Settings. Raises UserError for what does not go together or is not there."""
-    for path in (args.json, args.csv, args.plot):
-        if path:
-            check_writable(path)
-    if args.plot:
-        plot.need_matplotlib()
-        if not args.plot.lower().endswith(".png"):
-            raise UserError(f"--plot writes PNG: {args.plot} does not end in .png")
+    check_outputs(args)
     dtypes = list(dict.fromkeys(name for names in args.dtype or [["float32"]] for name in names))
     whats = [args.what] if args.what else ["cell", "layer"]
     for name in args.contenders or ():
@@ -174,9 +186,7 @@ def pick_for_stages(args):
     for option in ("what", "dtype", "steps", "passes", "contenders", "plot", "tf32"):
         if getattr(args, option):
             raise UserError(f"--{option} does not go with --stages")
-    for path in (args.json, args.csv):
-        if path:
-            check_writable(path)
+    check_outputs(args)
     devices = [pick_device(args.device)]
     if args.device is None and devices[0].type != "cpu":
         devices.insert(0, torch.device("cpu"))

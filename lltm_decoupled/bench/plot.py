@@ -2,6 +2,7 @@
 
 import importlib
 
+from .._outputs import told
 from ..cli import UserError
 
 
@@ -38,7 +39,8 @@ def draw(rows, machine, path):
     figure.legend(handles.values(), handles.keys(), loc="upper right", fontsize=8)
     figure.suptitle(f"{machine['device']}, torch {machine['torch']}", x=0.02, ha="left", fontsize=9)
     figure.tight_layout(rect=(0, 0, 0.86, 0.98))
-    figure.savefig(path, dpi=120)
+    with told(path):
+        figure.savefig(path, dpi=120)
     pyplot.close(figure)
 
 

@@ -1,7 +1,10 @@
 """The results as lines of a table, as JSON and as CSV."""
 
+import contextlib
 import csv
 import json
+
+from .._outputs import start_of, told
 
 HEADER = (
     f"{'B, I, H':16} {'pass':17} {'contender':15} {'us a step':>10} {'spread':>8} "
@@ -31,14 +34,33 @@ def _number(ratio):
 
 
 def write(args, machine, rows, **more):
-    """Write the files that were asked for, of however much was measured."""
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump({"machine": machine, **more, "rows": rows}, file, indent=1)
-            file.write("\n")
-    if args.csv and rows:
-        with open(args.csv, "w", encoding="utf-8", newline="") as file:
+    """Write the files that were asked for, of however much was measured. Raises UserError."""
+    with contextlib.ExitStack() as each:  # one that can't be written does not keep the other back
+        if args.json:
+            each.callback(_write_json, args.json, {"machine": machine, **more, "rows": rows})
+        if args.csv and rows:
             about = {"device": machine["device"], "torch": machine["torch"]}
-            writer = csv.DictWriter(file, [*about, *(key for key in rows[0] if key not in about)])
-            writer.writeheader()
-            writer.writerows({**about, **row} for row in rows)
+            each.callback(_write_csv, args.csv, [{**about, **row} for row in rows])
+
+
+def _write_json(path, document):
+    with told(path), open(path, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+
+
+def _write_csv(path, rows):
+    with told(path), open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def is_json(path):
+    """Whether a file starts as what :func:`write` writes, be it only the part that a disk took."""
+    return b"".join(start_of(path).split()).startswith(b'{"machine":{"device":')
+
+
+def is_csv(path):
+    """As :func:`is_json`."""
+    return start_of(path).startswith(b"device,torch,")

@@ -22,12 +22,12 @@ from .model import EMBEDDING, CharacterModel, bits_per_character, lstm_of_equal_
 from .options import (
     DEFAULTS,
     add_arguments,
-    check_outputs,
     pick_device,
     pick_limits,
     pick_settings,
     read_inputs,
 )
+from .outputs import check_outputs
 from .report import report
 from .text import alphabet_of, encode, split
 from .training import Interruption, Trainer
@@ -112,6 +112,8 @@ def demonstrate(args):
     def after_update(loss):
         if args.metrics or args.plot:
             curve.add(trainer.step, loss, trainer.seconds, batch)
+        if curve.mistake:  # as by Ctrl-C: all processes end after the next update, and save
+            interruption.request()
         due = args.save and trainer.step % args.save_every == 0
         if due and loss / math.log(2) < diverged:
             save()
@@ -133,6 +135,7 @@ def demonstrate(args):
             save()
         if args.plot:
             distributed.by_the_first(draw, args.plot, curve.points)
+    distributed.by_the_first(curve.check)
 
     code = None
     if distributed.is_first():

@@ -2,46 +2,45 @@
 
 import contextlib
 import inspect
+import itertools
 import os
 import zipfile
 import zlib
 
 import torch
 
+from .._outputs import check_replaceable as check_kind
+from .._outputs import start_of
 from ..cli import UserError
 
 FORMAT = "lltm_decoupled demo 2"
+OURS = b"lltm_decoupled demo"  # of every format
 KEYS = {"format", "settings", "alphabet", "text", "model", "optimizer", "step", "state"}
-
-
-def check_writable(path):
-    """Raise UserError now rather than after the training, where ``path`` can't be saved to."""
-    folder = os.path.dirname(os.path.abspath(path))
-    if not os.path.isdir(folder):
-        raise UserError(f"cannot save {path}: there is no folder {folder}")
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise UserError(f"cannot save {path}: it is there and is no file")
-    if not os.access(folder, os.W_OK):
-        raise UserError(f"cannot save {path}: the folder {folder} is not writable")
 
 
 def companions(path):
     """Return the other files that are written for a checkpoint."""
-    return [previous(path), f"{path}.tmp", f"{path}.damaged"]
+    return [previous(path), unfinished(path), f"{path}.damaged", damaged(path)]
 
 
-def check_replaceable(path):
-    """Raise UserError where ``path`` is something other than an earlier checkpoint.
+def check_replaceable(path, itself=True):
+    """Raise UserError where something other than earlier checkpoints would be written over."""
+    for earlier in ([path] if itself else []) + [previous(path)]:
+        check_kind(earlier, "checkpoint of this demo", _is_checkpoint)
+    check_kind(unfinished(path), "part of a checkpoint", _is_part)
 
-    It is not loaded for that: an old torch would run code that such a file holds.
-    """
-    if not os.path.exists(path) or os.path.getsize(path) == 0:
-        return
-    is_checkpoint = False
-    with contextlib.suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as file:
-        is_checkpoint = any(name.endswith("/data.pkl") for name in file.namelist())
-    if not is_checkpoint:
-        raise UserError(f"cannot save {path}: it is there and is no checkpoint")
+
+def _is_checkpoint(path):
+    """It is not loaded for that: an old torch would run code that such a file holds."""
+    # A strange zip file raises what it likes.
+    with contextlib.suppress(Exception), zipfile.ZipFile(path) as file:
+        pickles = [name for name in file.namelist() if name.endswith("/data.pkl")]
+        return any(OURS in file.read(name) for name in pickles)
+    return False
+
+
+def _is_part(path):
+    return start_of(path).startswith(b"PK")  # as every zip file starts
 
 
 def fingerprint(text):
@@ -52,6 +51,23 @@ def fingerprint(text):
 def previous(path):
     """Return where the checkpoint before the one in ``path`` is kept."""
     return f"{path}.previous"
+
+
+def unfinished(path):
+    """Return where a checkpoint is written before it is moved to ``path``.
+
+    In the same folder: os.replace can't cross disks. One name: the next save clears up what a
+    killed one left.
+    """
+    return f"{path}.tmp"
+
+
+def damaged(path):
+    """Return where a checkpoint that can't be read is moved: to a name that is free."""
+    names = itertools.chain(
+        [f"{path}.damaged"], (f"{path}.damaged.{n}" for n in itertools.count(1))
+    )
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def save(path, trainer, state, settings, alphabet, text):
@@ -71,21 +87,18 @@ def save(path, trainer, state, settings, alphabet, text):
         "step": trainer.step,
         "state": state,
     }
-    # In the same folder: os.replace can't cross disks. One name: the next save clears up what a
-    # killed one left.
-    unfinished = f"{path}.tmp"
     try:
-        with open(unfinished, "wb") as file:
+        with open(unfinished(path), "wb") as file:
             torch.save(contents, file)
             file.flush()
             os.fsync(file.fileno())
         _keep(path)
-        os.replace(unfinished, path)
+        os.replace(unfinished(path), path)
     except (OSError, RuntimeError) as error:
         raise UserError(f"cannot save {path}: {error}") from None
     finally:
-        if os.path.exists(unfinished):
-            os.remove(unfinished)
+        if os.path.exists(unfinished(path)):
+            os.remove(unfinished(path))
 
 
 def _keep(path):
@@ -112,7 +125,7 @@ def load_latest(path):
         contents = load(previous(path))
         # Out of the way, or the next save would keep it in the place of the good one.
         if os.path.exists(path):
-            os.replace(path, f"{path}.damaged")
+            os.replace(path, damaged(path))
         return contents, error
 
 

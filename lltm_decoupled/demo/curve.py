@@ -1,13 +1,17 @@
 """The curve of a training: a JSON line for each update in a file, and a picture of it."""
 
+import contextlib
 import json
 import math
 import os
 
+from .._outputs import check_replaceable as check_kind
+from .._outputs import start_of, told
 from ..cli import UserError
 from . import distributed
 
 KEYS = {"step", "loss", "bits", "samples_per_second", "processes", "seconds"}
+PICTURES = (".png", ".svg", ".pdf")
 
 
 class Curve:
@@ -24,25 +28,24 @@ class Curve:
         ``path`` None means no file; step 0 means a new one. Raises UserError where ``path`` can't
         be written or holds something else.
         """
-        self.path, self.file = path, None
+        self.path, self.file, self.mistake = path, None, None
         known = [u for u in read(path) if u["step"] <= step] if path and step else []
         self.points = [(update["step"], update["bits"]) for update in known]
         self.before = known[-1]["seconds"] if known else 0.0
         self.seconds = 0.0
         if path:
-            try:
+            with told(path):
                 self.file = _open(path, known)
-            except OSError as error:
-                raise UserError(f"cannot write {path}: {error.strerror}") from None
 
     def add(self, step, loss, seconds, samples):
         """Take in an update that ended ``seconds`` after the start of this run.
 
-        Raises UserError where the file can't be written any more.
+        ``mistake`` is why the file can't be written any more, or None. It is not raised here, where
+        it would lose the training and let the other processes wait for this one.
         """
         bits = loss / math.log(2)
         self.points.append((step, bits))
-        if self.file:
+        if self.file and not self.mistake:
             update = {
                 "step": step,
                 "loss": loss,
@@ -51,22 +54,36 @@ class Curve:
                 "processes": distributed.count(),
                 "seconds": round(self.before + seconds, 4),
             }
-            try:
-                self.file.write(_line(update))
-            except OSError as error:
-                raise UserError(f"cannot write {self.path}: {error.strerror}") from None
+            self._try(self.file.write, _line(update))
         self.seconds = seconds
 
     def close(self):
         if self.file:
-            self.file.close()
+            self._try(self.file.close)
+
+    def check(self):
+        """Raise the UserError of a line that could not be written."""
+        if self.mistake:
+            raise self.mistake
+
+    def _try(self, action, *arguments):
+        try:
+            with told(self.path):
+                action(*arguments)
+        except UserError as error:
+            self.mistake = self.mistake or error
 
 
 def _open(path, updates):
-    unfinished = f"{path}.tmp"
-    with open(unfinished, "w", encoding="utf-8") as file:
-        file.writelines(map(_line, updates))
-    os.replace(unfinished, path)
+    (unfinished,) = companions(path)
+    try:
+        with open(unfinished, "w", encoding="utf-8") as file:
+            file.writelines(map(_line, updates))
+        os.replace(unfinished, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.remove(unfinished)
+        raise
     # By lines: when the process is killed all updates are there, at most the last one in part.
     return open(path, "a", encoding="utf-8", buffering=1)
 
@@ -101,25 +118,22 @@ def companions(path):
 
 
 def check_replaceable(path):
-    """Raise UserError where ``path`` is something other than an earlier metrics file."""
-    try:
+    """Raise UserError where something other than earlier metrics would be written over."""
+    for earlier in [path, *companions(path)]:
+        check_kind(earlier, "metrics file of this demo", _is_metrics)
+
+
+def _is_metrics(path):
+    with contextlib.suppress(UserError):
         read(path)
-        with open(path, "rb") as file:
-            # Of a killed training a part of one line may be all.
-            is_metrics = file.read(1) in (b"", b"{")
-    except FileNotFoundError:
-        return
-    except (OSError, UserError):
-        is_metrics = False
-    if not is_metrics:
-        raise UserError(f"cannot save {path}: it is there and is no metrics file of this demo")
+        return start_of(path).startswith(b"{")  # of a killed training a part of one line may be all
+    return False
 
 
 def check_drawable(path):
     """Raise UserError now rather than after the training, where ``path`` can't be drawn."""
-    known = _canvas().get_supported_filetypes()
-    kind = os.path.splitext(path)[1][1:].lower()
-    if kind not in known:
+    _canvas()
+    if os.path.splitext(path)[1].lower() not in PICTURES:
         raise UserError(f"cannot draw {path}: its name has to end in .png, .svg or .pdf")
 
 
@@ -131,10 +145,8 @@ def draw(path, points):
     axes.set_xlabel("updates")
     axes.set_ylabel("training loss, bits per character")
     axes.grid(alpha=0.3)
-    try:
+    with told(path):
         canvas.figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise UserError(f"cannot save {path}: {error.strerror}") from None
 
 
 def _canvas():

@@ -7,12 +7,12 @@ function here is the trivial one and no process group is made.
 import contextlib
 import functools
 import os
-import sys
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
+from .. import _streams
 from .._arguments import counted
 from ..cli import UserError
 
@@ -48,7 +48,7 @@ def only_the_first_prints():
 def tell_mistake(line):
     """Print to stderr, once, a mistake that every process knows; return when that is done."""
     if is_first():
-        print(line, file=sys.stderr, flush=True)
+        _streams.tell(line)
     # torchrun ends all processes when the first of them fails: none may go before it is told.
     if count() > 1 and dist.is_available():
         _meet("told")

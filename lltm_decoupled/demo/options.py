@@ -2,14 +2,13 @@
 
 import argparse
 import math
-import os
 
 import torch
 
 import lltm_decoupled
 
 from ..cli import UserError
-from . import checkpoint, curve, distributed
+from . import checkpoint, distributed
 from .text import read_text
 
 # Without --steps or --seconds, a training ends at whichever comes first.
@@ -83,42 +82,6 @@ def add_arguments(parser):
         metavar="FILE",
         help="draw the loss of each update, as .png, .svg or .pdf",
     )
-
-
-def check_outputs(args):
-    """Raise UserError before the training for what could not be written after it."""
-    if args.resume and not args.save:
-        raise UserError("--resume goes on from the FILE of --save FILE, which is not given")
-    if args.resume and args.load:
-        raise UserError("--resume goes on from --save's FILE, --load from another: give one")
-    outputs = [path for path in (args.save, args.metrics, args.plot) if path]
-    if len(set(outputs)) < len(outputs):
-        raise UserError("--save, --metrics and --plot need a file each")
-    for path in outputs:
-        checkpoint.check_writable(path)
-    _check_not_overwritten(args)
-    if args.save and not args.resume:
-        checkpoint.check_replaceable(args.save)
-    if args.metrics:
-        curve.check_replaceable(args.metrics)
-    if args.plot:
-        curve.check_drawable(args.plot)
-
-
-def _check_not_overwritten(args):
-    """Raise UserError where an output, or what is written on the way to it, is an input."""
-    written = {
-        "--save": [args.save, *checkpoint.companions(args.save)] if args.save else [],
-        "--metrics": [args.metrics, *curve.companions(args.metrics)] if args.metrics else [],
-        "--plot": [args.plot] if args.plot else [],
-    }
-    for option, paths in written.items():
-        real = [os.path.realpath(path) for path in paths]
-        if args.text and os.path.realpath(args.text) in real:
-            raise UserError(f"{option} {paths[0]} would overwrite the text, {args.text}")
-        # A training that goes on may be saved where it came from.
-        if args.load and option != "--save" and os.path.realpath(args.load) in real:
-            raise UserError(f"{option} {paths[0]} would overwrite the checkpoint, {args.load}")
 
 
 def read_inputs(args):

@@ -1,5 +1,8 @@
 """Text in, tensors out: reading, the alphabet, and windows to train on."""
 
+import os
+import stat
+
 import torch
 
 from .._arguments import counted
@@ -16,6 +19,7 @@ def read_text(path, encoding="utf-8"):
     if path is None:
         return python_manual()
     try:
+        _check_ends(path)
         with open(path, encoding=encoding) as file:
             return file.read()
     except LookupError:
@@ -26,6 +30,13 @@ def read_text(path, encoding="utf-8"):
         ) from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _check_ends(path):
+    """Raise UserError for a device, most of which give bytes for ever; a pipe ends."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise UserError(f"cannot read {path}: it is a device")
 
 
 def python_manual():

@@ -138,11 +138,14 @@ class Interruption:
         default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         self.active = default and threading.current_thread() is threading.main_thread()
         if self.active:
-            signal.signal(signal.SIGINT, self.request)
+            signal.signal(signal.SIGINT, self._handle)
         return self
 
-    def request(self, signal_number, frame):
+    def request(self):
         self.requested = True
+
+    def _handle(self, signal_number, frame):
+        self.request()
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def __exit__(self, *error):
