@@ -34,6 +34,7 @@ def collect():
             "torch_cuda": torch.version.cuda,
             "cpu_threads": torch.get_num_threads(),
             "sequence_path": os.environ.get("LLTM_SEQUENCE_PATH") or "automatic",
+            "cpu_products": os.environ.get("LLTM_CPU_PRODUCTS") or "automatic",
             "gpus": [_gpu(index) for index in range(torch.cuda.device_count() if has_gpu else 0)],
         },
         "build": {key: _plain(value) for key, value in lltm_decoupled.build_info().items()},

@@ -57,15 +57,18 @@ def test_info_as_json(capsys):
     assert set(facts["build"]) == set(lltm_decoupled.build_info())
 
 
-@pytest.mark.parametrize("path", [None, "", "loop", "persistent"])
-def test_info_tells_the_way_of_a_sequence(capsys, monkeypatch, path):
-    monkeypatch.delenv("LLTM_SEQUENCE_PATH", raising=False)
-    if path is not None:
-        monkeypatch.setenv("LLTM_SEQUENCE_PATH", path)
+@pytest.mark.parametrize("value", [None, "", "any"])
+@pytest.mark.parametrize("name", ["sequence_path", "cpu_products"])
+def test_info_tells_what_the_environment_asks_for(capsys, monkeypatch, name, value):
+    variable = "LLTM_" + name.upper()
+    monkeypatch.delenv(variable, raising=False)
+    if value is not None:
+        monkeypatch.setenv(variable, value)
     assert cli.main(["info"]) == cli.main(["info", "--json"]) == 0
     text, _, facts = capsys.readouterr().out.partition("\n{")
-    assert re.search(rf"^  sequence path +{path or 'automatic'}$", text, flags=re.MULTILINE)
-    assert json.loads("{" + facts)["environment"]["sequence_path"] == (path or "automatic")
+    line = rf"^  {name.replace('_', ' ')} +{value or 'automatic'}$"
+    assert re.search(line, text, flags=re.MULTILINE)
+    assert json.loads("{" + facts)["environment"][name] == (value or "automatic")
 
 
 def test_python_minus_m():
