@@ -13,7 +13,7 @@ LLTM(3)  # call-arg
 LLTM(3, 4, size=5)  # call-arg
 LLTMSequence(3, 4, zoneout=0.1)  # arg-type
 LLTMSequence(3, 4, bidirectional="yes")  # arg-type
-LLTMSequence(3, 4, 1, True, False, 0.0, False, None, None, (0.1, 0.1))  # call-arg
+LLTMSequence(3, 4, 1, True, False, 0.0, False, 0, None, None, (0.1, 0.1))  # call-arg
 cell(x, h)  # arg-type
 cell([1.0, 2.0])  # arg-type
 layer(x, (h, c, c))  # arg-type
