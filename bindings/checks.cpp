@@ -1,5 +1,7 @@
 #include "checks.h"
 
+#include <cstdlib>
+
 namespace lltm_bindings {
 namespace {
 
@@ -9,6 +11,14 @@ bool is_supported(at::ScalarType dtype) {
 }
 
 }  // namespace
+
+std::string chosen(const char* variable, const char* one, const char* other) {
+  const char* const value = std::getenv(variable);
+  const std::string choice = value ? value : "";
+  TORCH_CHECK(choice.empty() || choice == one || choice == other, "lltm_decoupled: ", variable,
+              " must be ", one, " or ", other, ", got ", choice);
+  return choice;
+}
 
 std::string shown(at::IntArrayRef shape) {
   std::string text = "(";

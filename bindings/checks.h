@@ -27,6 +27,9 @@ void check_tensor(const at::Tensor& tensor, const char* name, at::IntArrayRef sh
 CellSizes check_cell(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
                      const at::Tensor& old_h, const at::Tensor& old_cell);
 
+// The environment variable's value: one of two, or "" where it is not set.
+std::string chosen(const char* variable, const char* one, const char* other);
+
 // `tensor` is dense and of a supported dtype.
 void check_dense(const at::Tensor& tensor, const char* name);
 

@@ -7,9 +7,9 @@
 #include <ATen/ops/mm.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
+#include "checks.h"
 #include "dispatch.h"
 
 namespace lltm_bindings {
@@ -44,14 +44,6 @@ void with_matrices(const at::Tensor& like, const Work& work) {
   like.scalar_type() == at::kFloat ? work(float()) : work(double());
 }
 
-std::string wanted_products() {
-  const char* const value = std::getenv("LLTM_CPU_PRODUCTS");
-  const std::string products = value ? value : "";
-  TORCH_CHECK(products.empty() || products == "core" || products == "aten",
-              "lltm_decoupled: LLTM_CPU_PRODUCTS must be core or aten, got ", products);
-  return products;
-}
-
 // Shares `count` parts of so much work each out to torch's threads.
 template <typename Work>
 void in_parallel(int64_t count, int64_t work_of_one, const Work& work) {
@@ -83,7 +75,7 @@ void share_out(const at::Tensor& out, int64_t inner, int64_t panel, const Work& 
 }  // namespace
 
 bool outruns_aten(const at::Tensor& like) {
-  static const std::string wanted = wanted_products();
+  static const std::string wanted = chosen("LLTM_CPU_PRODUCTS", "core", "aten");
   static const bool has_wider_vectors =
       at::hasMKL() && lltm_processor() == LLTM_PROCESSOR_AMD_ZEN5 && lltm_vector_bytes() == 64;
   return (wanted.empty() ? has_wider_vectors : wanted == "core") && like.device().is_cpu() &&

@@ -36,13 +36,7 @@ bool allows_tf32(const at::Tensor& like) {
 
 }  // namespace
 
-std::string wanted_sequence_path() {
-  const char* const value = std::getenv("LLTM_SEQUENCE_PATH");
-  const std::string path = value ? value : "";
-  TORCH_CHECK(path.empty() || path == "loop" || path == "persistent",
-              "lltm_decoupled: LLTM_SEQUENCE_PATH must be loop or persistent, got ", path);
-  return path;
-}
+std::string wanted_sequence_path() { return chosen("LLTM_SEQUENCE_PATH", "loop", "persistent"); }
 
 OneLaunch plan_one_launch(const SequenceArguments& a, const SequenceSizes& sizes, int64_t steps,
                           Pass pass) {
