@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "checks.h"
 #include "cublas.h"
 #include "dispatch.h"
 
