@@ -11,7 +11,7 @@ namespace lltm_bindings {
 bool outruns_aten(const at::Tensor& like);
 
 // From so many rows of a product on it pays to pack the other factor. ATen has the others.
-const int64_t kRowsWorthPacking = 64;
+const int64_t kRowsWorthPacking = 32;
 
 // out = a @ b, or is added to. Any strides, but rows of `out` lie dense.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds);

@@ -144,10 +144,13 @@ static std::tuple<at::Tensor, at::Tensor> multiply_d_inputs(const at::Tensor& d_
     multiply(both, d_gates, weights, /*adds=*/false);
     return split_columns(both, H);
   }
-  at::Tensor d_old_h, d_input;
-  if (wants_d_old_h) d_old_h = at::mm(d_gates, weights.narrow(1, 0, H));
-  if (wants_d_input) d_input = at::mm(d_gates, weights.narrow(1, H, sizes.input_features));
-  return std::make_tuple(d_old_h, d_input);
+  const auto block = [&](int64_t first, int64_t columns) {
+    const at::Tensor d_x = at::empty({sizes.batch_size, columns}, d_gates.options());
+    multiply(d_x, d_gates, weights.narrow(1, first, columns), /*adds=*/false);
+    return d_x;
+  };
+  return std::make_tuple(wants_d_old_h ? block(0, H) : at::Tensor(),
+                         wants_d_input ? block(H, sizes.input_features) : at::Tensor());
 }
 
 ProductGradients multiply_gradients(const at::Tensor& d_gates, const at::Tensor& input,

@@ -38,9 +38,10 @@ int64_t check_batch_sizes(const at::Tensor& batch_sizes, int64_t batch_size, int
 void check_mask(const at::Tensor& mask, const char* name, const SequenceArguments& a,
                 const SequenceSizes& sizes) {
   if (!mask.defined()) return;
-  TORCH_CHECK(mask.layout() == at::kStrided && mask.scalar_type() == at::kBool,
-              "lltm_decoupled: expected ", name, " to be a dense tensor of dtype bool, got ",
-              shown(mask.scalar_type()));
+  TORCH_CHECK(mask.layout() == at::kStrided, "lltm_decoupled: expected ", name,
+              " to be a dense tensor, got layout ", mask.layout());
+  TORCH_CHECK(mask.scalar_type() == at::kBool, "lltm_decoupled: expected ", name,
+              " to be of dtype bool, got ", shown(mask.scalar_type()));
   TORCH_CHECK(mask.device() == a.input.device(), "lltm_decoupled: expected ", name,
               " on the device of input, ", a.input.device(), ", got ", mask.device());
   const int64_t shape[] = {sizes.steps, sizes.batch_size, sizes.state_size};

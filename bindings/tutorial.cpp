@@ -2,10 +2,10 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 
 #include "checks.h"
 #include "dispatch.h"
+#include "matrix.h"
 
 namespace lltm_bindings {
 
@@ -17,7 +17,8 @@ std::vector<at::Tensor> tutorial_forward(const at::Tensor& input, const at::Tens
   const CellSizes sizes = check_cell(input, weights, bias_or_none, old_h, old_cell);
   const DeviceScope scope(input);
   const at::Tensor X = at::cat({old_h, input}, 1);
-  at::Tensor gate_weights = at::mm(X, weights.t());
+  at::Tensor gate_weights = at::empty({sizes.batch_size, 3 * sizes.state_size}, input.options());
+  multiply(gate_weights, X, weights.t(), /*adds=*/false);
   if (bias_or_none.defined()) gate_weights.add_(bias_or_none);
   Activations save;
   save.input_gate = at::empty({sizes.batch_size, sizes.state_size}, input.options());
@@ -60,11 +61,13 @@ std::vector<at::Tensor> tutorial_backward(const at::Tensor& grad_h, const at::Te
   const DeviceScope scope(X);
   auto pointwise = run_cell_backward(grad_h, grad_cell, gate_weights, at::Tensor(), new_cell);
   const at::Tensor& d_gates = std::get<0>(pointwise);
-  return {at::mm(d_gates, weights.narrow(1, 0, H)),
-          at::mm(d_gates, weights.narrow(1, H, I)),
-          at::mm(d_gates.t(), X),
-          d_gates.sum(0, /*keepdim=*/true),
-          std::get<1>(pointwise),
+  const at::Tensor d_old_h = at::empty({B, H}, X.options());
+  const at::Tensor d_input = at::empty({B, I}, X.options());
+  const at::Tensor d_weights = at::empty({3 * H, H + I}, X.options());
+  multiply(d_old_h, d_gates, weights.narrow(1, 0, H), /*adds=*/false);
+  multiply(d_input, d_gates, weights.narrow(1, H, I), /*adds=*/false);
+  multiply(d_weights, d_gates.t(), X, /*adds=*/false);
+  return {d_old_h, d_input, d_weights, d_gates.sum(0, /*keepdim=*/true), std::get<1>(pointwise),
           d_gates};
 }
 

@@ -92,8 +92,7 @@ def refuse_non_flag(name: str, value: Any) -> None:
     """
     if isinstance(value, _FLAGS):
         return
-    is_traced = isinstance(value, Tensor) and value.dtype == torch.bool and value.dim() == 0
-    if not is_traced or value.is_meta:
+    if not (isinstance(value, Tensor) and torch.jit.is_tracing()):
         raise TypeError(f"{name} must be a bool, got {value!r}")
 
 

@@ -13,8 +13,12 @@ def check_writable(path):
         raise UserError(f"cannot save {path}: there is no folder {folder}")
     if os.path.exists(path) and not os.path.isfile(path):
         raise UserError(f"cannot save {path}: it is there and is no file")
-    if not os.access(folder, os.W_OK):
-        raise UserError(f"cannot save {path}: the folder {folder} is not writable")
+    try:  # what no question tells: a name that is too long, a file system that takes no files
+        with open(_beside(path), "xb"):
+            pass
+        os.remove(_beside(path))
+    except OSError as error:
+        raise UserError(f"cannot save {path}: {error.strerror or error}") from None
 
 
 def check_apart(written):
@@ -58,6 +62,27 @@ def start_of(path):
 def real(path):
     """Return the one name of a file that has several by links and by upper case."""
     return os.path.normcase(os.path.realpath(path))
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """Give the name of a file that takes the place of ``path`` once it is whole.
+
+    So no disk that is full leaves a part of it. Raises UserError as :func:`told`.
+    """
+    path = os.path.realpath(path)  # of a link what it leads to
+    with told(path):
+        try:
+            yield _beside(path)
+            os.replace(_beside(path), path)
+        finally:
+            with contextlib.suppress(OSError):
+                os.remove(_beside(path))
+
+
+def _beside(path):
+    """In the same folder, as a file can't be moved to another disk at once."""
+    return f"{path}.{os.getpid()}.tmp"
 
 
 @contextlib.contextmanager

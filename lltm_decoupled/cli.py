@@ -6,6 +6,7 @@ A user's mistake is raised as :class:`UserError` and ends in one line on stderr 
 
 import argparse
 import importlib
+import os
 import sys
 
 from . import _streams
@@ -34,6 +35,11 @@ exit codes:
        line says what
   130  interrupted with Ctrl-C"""
 
+# Environment variables that operators read, and their values.
+SWITCHES = {
+    "LLTM_SEQUENCE_PATH": ("loop", "persistent"),
+    "LLTM_CPU_PRODUCTS": ("core", "aten"),
+}
 INTERRUPTED = 130  # what shells report for a program that SIGINT ended
 
 
@@ -90,8 +96,18 @@ def main(argv=None):
         return 2
 
 
+def _check_environment():
+    """Raise UserError now for what every operator would refuse."""
+    for name, legal in SWITCHES.items():
+        value = os.environ.get(name) or legal[0]
+        if value not in legal:
+            raise UserError(f"{name} must be {' or '.join(legal)}, got {value}")
+
+
 def _run(args):
     try:
+        if args.command != "info":  # which reports whatever there is
+            _check_environment()
         code = args.run(args)
         sys.stdout.flush()
         return code

@@ -1,13 +1,16 @@
 """What `bench` writes: over no other file, each output its own, and one line on a full disk."""
 
+import csv
+import errno
 import json
+import os
 
 import pytest
 from test_bench import TINY, bench
 from test_cli import fails
 
 from lltm_decoupled import cli
-from lltm_decoupled.bench import options, stages
+from lltm_decoupled.bench import stages
 
 WORK = "years of work"
 SMALL = ["--what", "cell", "--contenders", "plain", "--passes", "inference"]
@@ -80,17 +83,56 @@ def test_an_empty_name_of_a_file(capsys, option):
     assert f"{option}: the name of the file is empty" in fails(capsys, *TINY, option, "")
 
 
+def fill_the_disk(monkeypatch, option):
+    """Of what the option writes the disk takes a part."""
+
+    def full(*arguments, **options):
+        for file in arguments:
+            if hasattr(file, "write"):
+                file.write("part")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    from matplotlib.figure import Figure
+
+    writer = {
+        "--json": (json, "dump"),
+        "--csv": (csv.DictWriter, "writerows"),
+        "--plot": (Figure, "savefig"),
+    }
+    monkeypatch.setattr(*writer[option], full)
+
+
 @pytest.mark.parametrize("option", ["--json", "--csv", "--plot"])
-def test_a_full_disk_is_told_in_one_line(capsys, tmp_path, monkeypatch, option):
-    full = tmp_path / "full.png"
-    full.symlink_to("/dev/full")
-    if not full.exists():
-        pytest.skip("no /dev/full")
+def test_a_full_disk_leaves_what_was_there(capsys, tmp_path, monkeypatch, option):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(options, "check_outputs", lambda args: None)  # it is no file
-    others = {"--json": tmp_path / "a.json", "--csv": tmp_path / "a.csv"}
-    others.pop(option, None)
-    words = [word for pair in others.items() for word in pair]
-    line = fails(capsys, *TINY, *SMALL, *SIZES, option, full, *words)
-    assert f"cannot write {full}: No space left on device" in line
-    assert all(path.read_text(encoding="utf-8") for path in others.values()), "the rest is there"
+    files = {
+        "--json": tmp_path / "a.json",
+        "--csv": tmp_path / "a.csv",
+        "--plot": tmp_path / "a.png",
+    }
+    words = [word for pair in files.items() for word in pair]
+    assert bench(*SMALL, *SIZES, *words) == 0
+    before = {path: path.read_bytes() for path in files.values()}
+    with monkeypatch.context() as context:
+        fill_the_disk(context, option)
+        line = fails(capsys, *TINY, *SMALL, *SIZES, *words)
+    full = files[option]
+    assert f"cannot write {full}: {os.strerror(errno.ENOSPC)}" in line
+    after = {path: path.read_bytes() for path in files.values()}
+    assert after[full] == before[full] and sorted(tmp_path.iterdir()) == sorted(after)
+    for path in files.values():
+        # a plot is drawn first or last, and a full disk for it may end the command
+        assert path == full or path.suffix == ".png" or after[path] != before[path]
+
+
+@pytest.mark.parametrize("option", ["--json", "--csv", "--plot"])
+def test_a_name_that_no_file_can_have(unmeasured, capsys, tmp_path, option):
+    path = tmp_path / ("x" * 300 + ".png")
+    assert "cannot save" in fails_at_once(capsys, option, path)
+
+
+def test_a_link_stays_a_link(tmp_path):
+    link, target = tmp_path / "latest.json", tmp_path / "run7.json"
+    link.symlink_to(target.name)
+    assert bench(*SMALL, *SIZES, "--json", link) == 0
+    assert link.is_symlink() and json.loads(target.read_text(encoding="utf-8"))["rows"]

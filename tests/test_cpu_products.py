@@ -7,11 +7,13 @@ import sys
 import pytest
 import torch
 from conftest import targets
-from helpers import check_against_reference, draw, draw_grads, evaluate
+from helpers import INPUTS, check_against_reference, draw, draw_grads, evaluate
 from sequence_helpers import check_sequence, draw_sequence, pack, ragged
 from sequence_helpers import evaluate as evaluate_sequence
+from test_cli import fails
 
-from lltm_decoupled import lltm_cell, lltm_sequence
+import lltm_decoupled
+from lltm_decoupled import cli, lltm_cell, lltm_sequence
 
 CALL = """
 import torch, lltm_decoupled
@@ -21,7 +23,7 @@ lltm_decoupled.LLTM(3, 4)(torch.randn(2, 3))
 WAYS = ("core", "aten")
 SWITCH = "LLTM_CPU_PRODUCTS"
 # Few rows, those where packing begins to pay, those where kernels for few rows end.
-ROWS = (1, 17, 63, 64, 65, 130)
+ROWS = (1, 17, 31, 32, 64, 65, 130)
 CPU = targets("cpu")
 
 
@@ -116,6 +118,39 @@ def test_either_way(way):
     assert status == 0 and " passed" in output, output
 
 
+@pytest.mark.skipif(os.environ.get(SWITCH) != "core", reason="ATen's products are ATen's")
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64))
+def test_values_are_the_cores_from_32_rows_on(dtype):
+    """Whichever gradients are wanted; in the cell, its raw functions and the layer."""
+    (cpu,) = (target for target in CPU if target.dtype == dtype)
+    for threads, rows in ((1, 32), (1, 200), (2, 70)):
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            with torch.autograd.profiler.profile() as profile:
+                for wanted in (("input",), ("old_h",), ("input", "old_h", "weights")):
+                    inputs = dict(zip(INPUTS, draw(cpu, rows, 40, 50)))
+                    for name in wanted:
+                        inputs[name].requires_grad_()
+                    lltm_cell(**inputs)[0].sum().backward()
+                raw = [t.detach() for t in inputs.values()]
+                outputs = lltm_decoupled.forward(*raw)
+                lltm_decoupled.backward(*outputs[:2], *outputs[1:], raw[1])
+                sequence = [t.requires_grad_() for t in draw_sequence(cpu, 4, rows // 4, 40, 50)]
+                lltm_sequence(*sequence)[0].sum().backward()
+        finally:
+            torch.set_num_threads(before)
+        names = {event.name for event in profile.function_events}
+        assert not names & {"aten::mm", "aten::addmm", "aten::addmm_", "aten::addmm.out"}, rows
+
+
 def test_another_way_is_refused():
     status, output = run("mkl", "-c", CALL)
     assert status == 1 and f"{SWITCH} must be core or aten, got mkl" in output, output
+
+
+@pytest.mark.parametrize("name", cli.SWITCHES)
+@pytest.mark.parametrize("command", ["check", "demo", "bench"])
+def test_a_wrong_switch_in_the_environment(capsys, monkeypatch, command, name):
+    monkeypatch.setenv(name, "CORE")
+    assert f"{name} must be {' or '.join(cli.SWITCHES[name])}, got CORE" in fails(capsys, command)

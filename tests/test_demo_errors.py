@@ -106,6 +106,7 @@ def test_the_shortest_text_works(tmp_path, capsys):
         ("--seconds", "nan"),
         ("--lr", "-1"),
         ("--lr", "inf"),
+        ("--lr", "1e38"),
         ("--threads", "0"),
     ],
 )
@@ -235,6 +236,8 @@ def test_numbers_that_are_too_large(story, capsys):
     assert f"--seed: {2**64} is more than {2**64 - 1}" in line
     line = fails(capsys, "demo", "--text", story, *SIZES, "--hidden", 10**8, "--steps", 1)
     assert "--hidden 100000000" in line and "memory" in line
+    line = fails(capsys, "demo", "--text", story, "--hidden", 10**11, "--steps", 1)
+    assert "--hidden 100000000000" in line and "memory" in line
 
 
 @pytest.mark.parametrize("option", ["--text", "--save", "--load", "--metrics", "--plot"])

@@ -166,3 +166,23 @@ def test_a_plot_on_a_full_disk(story, capsys, monkeypatch):
     path = story.with_name("c.pt")
     line = fails(capsys, *words(story, "--plot", story.with_name("p.png"), "--save", path))
     assert "p.png: encoder error -2" in line and checkpoint.load(str(path))["step"] == 2
+
+
+def test_a_link_to_a_checkpoint_stays_a_link(story, saved):
+    link = story.with_name("latest.pt")
+    link.symlink_to(saved.name)
+    assert cli.main(words(story, "--save", link, "--save-every", 1)) == 0
+    assert link.is_symlink() and checkpoint.load(str(saved))["step"] == 2
+    assert not story.with_name("latest.pt.previous").exists()
+
+
+def test_a_checkpoint_that_a_full_disk_took_in_part(story, saved, capsys, monkeypatch):
+    def full(contents, file):
+        file.write(b"PK half")
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 2 vs 1")
+
+    monkeypatch.setattr(checkpoint.torch, "save", full)
+    before = saved.read_bytes()
+    line = fails(capsys, *words(story, "--save", saved))
+    assert f"cannot save {saved}: the disk took a part of it" in line
+    assert saved.read_bytes() == before

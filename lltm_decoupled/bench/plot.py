@@ -1,8 +1,9 @@
 """Draws microseconds a step over the state size and over the batch size."""
 
 import importlib
+import os
 
-from .._outputs import told
+from .._outputs import replacing
 from ..cli import UserError
 
 
@@ -39,8 +40,8 @@ def draw(rows, machine, path):
     figure.legend(handles.values(), handles.keys(), loc="upper right", fontsize=8)
     figure.suptitle(f"{machine['device']}, torch {machine['torch']}", x=0.02, ha="left", fontsize=9)
     figure.tight_layout(rect=(0, 0, 0.86, 0.98))
-    with told(path):
-        figure.savefig(path, dpi=120)
+    with replacing(path) as whole:
+        figure.savefig(whole, dpi=120, format=os.path.splitext(path)[1][1:].lower())
     pyplot.close(figure)
 
 

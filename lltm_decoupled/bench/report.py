@@ -4,7 +4,7 @@ import contextlib
 import csv
 import json
 
-from .._outputs import start_of, told
+from .._outputs import replacing, start_of
 
 HEADER = (
     f"{'B, I, H':16} {'pass':17} {'contender':15} {'us a step':>10} {'spread':>8} "
@@ -44,13 +44,13 @@ def write(args, machine, rows, **more):
 
 
 def _write_json(path, document):
-    with told(path), open(path, "w", encoding="utf-8") as file:
+    with replacing(path) as whole, open(whole, "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
         file.write("\n")
 
 
 def _write_csv(path, rows):
-    with told(path), open(path, "w", encoding="utf-8", newline="") as file:
+    with replacing(path) as whole, open(whole, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
         writer.writerows(rows)

@@ -45,7 +45,7 @@ def run(args):
     try:
         with distributed.joined():
             return demonstrate(args)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         if not _is_of_memory(error):
             raise
         sizes = {
@@ -59,7 +59,13 @@ def run(args):
 
 def _is_of_memory(error):
     """Whether torch found none; the type that it has for this is a GPU's."""
-    words = ("out of memory", "allocate memory", "not enough memory", "size calculation overflowed")
+    words = (
+        "out of memory",
+        "allocate memory",
+        "not enough memory",
+        "no memory",
+        "size calculation",
+    )
     return any(part in str(error) for part in words)
 
 

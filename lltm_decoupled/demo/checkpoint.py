@@ -94,8 +94,10 @@ def save(path, trainer, state, settings, alphabet, text):
             os.fsync(file.fileno())
         _keep(path)
         os.replace(unfinished(path), path)
-    except (OSError, RuntimeError) as error:
-        raise UserError(f"cannot save {path}: {error}") from None
+    except OSError as error:
+        raise UserError(f"cannot save {path}: {error.strerror or error}") from None
+    except RuntimeError:  # of torch's, about places in its file
+        raise UserError(f"cannot save {path}: the disk took a part of it; is it full?") from None
     finally:
         if os.path.exists(unfinished(path)):
             os.remove(unfinished(path))

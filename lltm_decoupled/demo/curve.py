@@ -6,7 +6,7 @@ import math
 import os
 
 from .._outputs import check_replaceable as check_kind
-from .._outputs import start_of, told
+from .._outputs import replacing, start_of, told
 from ..cli import UserError
 from . import distributed
 
@@ -145,8 +145,8 @@ def draw(path, points):
     axes.set_xlabel("updates")
     axes.set_ylabel("training loss, bits per character")
     axes.grid(alpha=0.3)
-    with told(path):
-        canvas.figure.savefig(path, dpi=150)
+    with replacing(path) as whole:
+        canvas.figure.savefig(whole, dpi=150, format=os.path.splitext(path)[1][1:].lower())
 
 
 def _canvas():

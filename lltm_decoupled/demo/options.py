@@ -17,6 +17,7 @@ TIME_LIMIT = 50.0  # seconds, for slow machines
 
 MOST_THREADS = 1024  # of thousands the system refuses some, and OpenMP then ends the process
 MOST_SEED = 2**64 - 1
+MOST = 1e30  # of a learning rate: Adam's numbers still fit into a float
 
 DEFAULTS = {"layer": "LLTM", "hidden": 256, "batch": 32, "window": 16, "lr": 0.01}
 
@@ -177,6 +178,8 @@ def _positive(text):
     value = float(text)
     if not (value > 0 and math.isfinite(value)):
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    if value > MOST:
+        raise argparse.ArgumentTypeError(f"{text} is more than {MOST:g}")
     return value
 
 

@@ -1,5 +1,7 @@
 """What the demo writes, checked before it trains: no file is lost, and each output has its own."""
 
+import os
+
 from .. import _outputs
 from ..cli import UserError
 from . import checkpoint, curve
@@ -11,6 +13,8 @@ def check_outputs(args):
         raise UserError("--resume goes on from the FILE of --save FILE, which is not given")
     if args.resume and args.load:
         raise UserError("--resume goes on from --save's FILE, --load from another: give one")
+    if args.save and os.path.islink(args.save):
+        args.save = os.path.realpath(args.save)  # the link stays
     written = {
         option: [path, *companions(path)]
         for option, path, companions in (
