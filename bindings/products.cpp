@@ -30,7 +30,9 @@ int64_t most_rows(int64_t weights) {
 
 // The same where `multiply` is the core's own; measured on Zen 5.
 const int64_t kMostRowsForward = 128;
-const int64_t kMostRowsBackward = 64;
+int64_t most_rows_backward(const at::Tensor& weights) {
+  return weights.numel() <= 1024 * 1024 ? 64 : 32;
+}
 
 // Several threads of ATen's share the work, which these kernels do in the calling one. Two are
 // slower than it below this; that more are in proportion is a guess.
@@ -165,7 +167,7 @@ ProductGradients multiply_gradients(const at::Tensor& d_gates, const at::Tensor&
   // The largest first: with smaller allocations in between, the C library's heap often fails to
   // give d_weights the block that the last step's was freed from, and asks the system for fresh
   // pages.
-  if (fits_small_products(input, weights, sizes, kMostRowsBackward)) {
+  if (fits_small_products(input, weights, sizes, most_rows_backward(weights))) {
     if (mask[1]) gradients.d_weights = at::empty({3 * H, H + I}, d_gates.options());
     if (mask[3]) gradients.d_old_h = at::empty({B, H}, d_gates.options());
     if (mask[0]) gradients.d_input = at::empty({B, I}, d_gates.options());
