@@ -92,7 +92,7 @@ def refuse_non_flag(name: str, value: Any) -> None:
     """
     if isinstance(value, _FLAGS):
         return
-    if not (isinstance(value, Tensor) and torch.jit.is_tracing()):
+    if not (isinstance(value, Tensor) and torch._C._get_tracing_state()):
         raise TypeError(f"{name} must be a bool, got {value!r}")
 
 
