@@ -40,6 +40,7 @@ bool outruns_threads(const at::Tensor& weights, int64_t threads) {
   return threads <= 1 || weights.numel() <= 256 * 1024 / threads;
 }
 
+// Whether they are the fastest, the copies of others included.
 bool fits_small_products(const at::Tensor& input, const at::Tensor& weights, const CellSizes& sizes,
                          int64_t most_rows_beside_multiply) {
   if (!input.device().is_cpu() || input.scalar_type() != at::kFloat) return false;
@@ -92,7 +93,8 @@ void run_gradient_products(const at::Tensor& d_gates, const at::Tensor& input,
 // kernels are others: up to 1.3 times slower in this order.
 bool prefers_transposed_gates(const at::Tensor& weights, int64_t batch_size) {
   static const bool is_amd = lltm_processor() >= LLTM_PROCESSOR_AMD;
-  return !is_amd && batch_size >= 8 && batch_size <= 128 && weights.numel() >= 128 * 1024 &&
+  return !is_amd && !outruns_aten(weights) && batch_size >= 8 && batch_size <= 128 &&
+         weights.numel() >= 128 * 1024 &&
          weights.element_size() >= 4;  // products of half types are not MKL's
 }
 
