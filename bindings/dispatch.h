@@ -100,6 +100,7 @@ struct Core;
           step_forward(LLTM_CORE(step_forward, name, is_cuda)),                                   \
           step_backward(LLTM_CORE(step_backward, name, is_cuda)),                                 \
           cell_fused_forward(LLTM_CUDA_CORE(cell_fused_forward, name)),                           \
+          gradient_products(LLTM_CUDA_CORE(gradient_products, name)),                             \
           step_fused_forward(LLTM_CUDA_CORE(step_fused_forward, name)),                           \
           step_fused_backward(LLTM_CUDA_CORE(step_fused_backward, name)),                         \
           sequence_plan(LLTM_CUDA_CORE(sequence_plan, name)),                                     \
@@ -110,6 +111,7 @@ struct Core;
     decltype(&lltm_step_forward_cpu_##name) step_forward;                                         \
     decltype(&lltm_step_backward_cpu_##name) step_backward;                                       \
     decltype(&lltm_cell_fused_forward_cuda_##name) cell_fused_forward;                            \
+    decltype(&lltm_gradient_products_cuda_##name) gradient_products;                              \
     decltype(&lltm_step_fused_forward_cuda_##name) step_fused_forward;                            \
     decltype(&lltm_step_fused_backward_cuda_##name) step_fused_backward;                          \
     decltype(&lltm_sequence_plan_cuda_##name) sequence_plan;                                      \

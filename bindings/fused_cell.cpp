@@ -28,6 +28,10 @@ bool fits_fused_cell(const at::Tensor& input, const CellSizes& sizes) {
                             sizes.state_size + sizes.input_features);
 }
 
+bool fits_fused_gradients(const at::Tensor& input, const CellSizes& sizes) {
+  return fits_fused_cell(input, sizes);
+}
+
 std::tuple<at::Tensor, at::Tensor, at::Tensor> run_fused_cell(
     const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
     const at::Tensor& old_h, const at::Tensor& old_cell, const CellSizes& sizes, bool wants_gates) {

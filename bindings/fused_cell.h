@@ -14,6 +14,9 @@ bool fits_fused_product(const at::Tensor& like, int64_t batch_size, int64_t stat
 // The same for the whole cell.
 bool fits_fused_cell(const at::Tensor& input, const CellSizes& sizes);
 
+// Whether a GPU computes all gradients of the products faster in one launch.
+bool fits_fused_gradients(const at::Tensor& input, const CellSizes& sizes);
+
 // On checked tensors that fit -> new_h, new_cell, and gates unless they are not wanted.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> run_fused_cell(
     const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "dispatch.h"
+#include "fused_cell.h"
 #include "layout.h"
 #include "matrix.h"
 
@@ -16,8 +17,6 @@ namespace {
 
 // For few rows on a CPU the core multiplies by its own kernels: nothing is concatenated, and one
 // pass over the weights gives all their gradients.
-typedef Core<float> C;
-
 // Up to how many rows these kernels are faster than one thread of ATen's, the latter's copies
 // included, for the forward and the backward products alike; measured with vectors of 64 and 32
 // bytes on a Xeon. Without either, MKL has the wider vectors.
@@ -56,6 +55,7 @@ bool fits_small_products(const at::Tensor& input, const at::Tensor& weights, con
 
 at::Tensor run_gate_products(const at::Tensor& input, const at::Tensor& weights,
                              const at::Tensor& old_h, const CellSizes& sizes) {
+  typedef Core<float> C;
   const at::Tensor dense_input = dense(input);
   const at::Tensor dense_weights = dense(weights);
   const at::Tensor dense_old_h = dense(old_h);
@@ -68,18 +68,19 @@ at::Tensor run_gate_products(const at::Tensor& input, const at::Tensor& weights,
   return gates;
 }
 
-void run_gradient_products(const at::Tensor& d_gates, const at::Tensor& input,
-                           const at::Tensor& weights, const at::Tensor& old_h,
-                           const CellSizes& sizes, const ProductGradients& gradients) {
+template <typename C, typename Function>
+void run_gradient_products(Function function, CUstream_st* stream, const at::Tensor& d_gates,
+                           const at::Tensor& input, const at::Tensor& weights,
+                           const at::Tensor& old_h, const CellSizes& sizes,
+                           const ProductGradients& gradients) {
   const at::Tensor dense_input = dense(input);
   const at::Tensor dense_weights = dense(weights);
   const at::Tensor dense_old_h = dense(old_h);
   check_status(
-      lltm_gradient_products_cpu_float(
-          sizes.batch_size, sizes.state_size, sizes.input_features, C::pointer(d_gates, 0),
-          C::pointer(dense_input, 0), C::pointer(dense_weights, 0), C::pointer(dense_old_h, 0),
-          C::pointer(gradients.d_input, 0), C::pointer(gradients.d_weights, 0),
-          C::pointer(gradients.d_bias, 0), C::pointer(gradients.d_old_h, 0)),
+      function(sizes.batch_size, sizes.state_size, sizes.input_features, C::pointer(d_gates, 0),
+               C::pointer(dense_input, 0), C::pointer(dense_weights, 0), C::pointer(dense_old_h, 0),
+               C::pointer(gradients.d_input, 0), C::pointer(gradients.d_weights, 0),
+               C::pointer(gradients.d_bias, 0), C::pointer(gradients.d_old_h, 0), stream),
       "gradient_products");
 }
 
@@ -169,12 +170,21 @@ ProductGradients multiply_gradients(const at::Tensor& d_gates, const at::Tensor&
   // The largest first: with smaller allocations in between, the C library's heap often fails to
   // give d_weights the block that the last step's was freed from, and asks the system for fresh
   // pages.
-  if (fits_small_products(input, weights, sizes, most_rows_backward(weights))) {
+  const bool fuses = fits_fused_gradients(input, sizes);
+  if (fuses || fits_small_products(input, weights, sizes, most_rows_backward(weights))) {
     if (mask[1]) gradients.d_weights = at::empty({3 * H, H + I}, d_gates.options());
     if (mask[3]) gradients.d_old_h = at::empty({B, H}, d_gates.options());
     if (mask[0]) gradients.d_input = at::empty({B, I}, d_gates.options());
     if (wants_d_bias) gradients.d_bias = at::empty(bias.sizes(), d_gates.options());
-    run_gradient_products(d_gates, input, weights, old_h, sizes, gradients);
+    if (fuses) {
+      with_core(input, [&](auto core, CUstream_st* stream) {
+        run_gradient_products<decltype(core)>(core.gradient_products, stream, d_gates, input,
+                                              weights, old_h, sizes, gradients);
+      });
+    } else {
+      run_gradient_products<Core<float>>(&lltm_gradient_products_cpu_float, nullptr, d_gates, input,
+                                         weights, old_h, sizes, gradients);
+    }
     return gradients;
   }
   if (mask[1]) gradients.d_weights = multiply_d_weights(d_gates, input, old_h, sizes);

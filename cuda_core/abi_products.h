@@ -1,5 +1,4 @@
-/* The C ABI of products on a CPU; the rules for all functions are in lltm.h. There are no CUDA
- * twins: cuBLAS is faster. */
+/* The C ABI of products; the rules for all functions are in lltm.h. */
 #ifndef LLTM_ABI_PRODUCTS_H_
 #define LLTM_ABI_PRODUCTS_H_
 
@@ -7,22 +6,25 @@
 
 LLTM_EXTERN_C_BEGIN
 
-/* Those of the cell with its weights, for few rows: up to 16 or so. I = input_features.
+/* Those of the cell with its weights, for few rows: up to 16 or so on a CPU. I = input_features.
  * gate_products: gates = [old_h, input] weights^T.
  * gradient_products: d_old_h and d_input are the column blocks of d_gates weights, d_weights =
  * d_gates^T [old_h, input], d_bias the sum of d_gates over the batch. What is null is not computed.
+ * On a GPU it is one launch, for small sizes; gate_products has no CUDA twin, for
+ * cell_fused_forward does more.
  * Here an empty sum is zero: with B == 0 or H == 0 inputs may be null, outputs are zeros. */
-#define LLTM_DECLARE_PRODUCTS(name, type)                                             \
-  int32_t lltm_gate_products_cpu_##name(                                              \
-      int64_t batch_size,     /* B >= 0 */                                            \
-      int64_t state_size,     /* H >= 0 */                                            \
-      int64_t input_features, /* I >= 0 */                                            \
-      const type* input,      /* in  [B, I] */                                        \
-      const type* weights,    /* in  [3H, H + I] columns: those of old_h, input */    \
-      const type* old_h,      /* in  [B, H] */                                        \
-      type* gates             /* out [B, 3H] without bias */                          \
-      ) LLTM_NOEXCEPT;                                                                \
-  int32_t lltm_gradient_products_cpu_##name(                                          \
+#define LLTM_DECLARE_GATE_PRODUCTS(name, type)                                     \
+  int32_t lltm_gate_products_cpu_##name(                                           \
+      int64_t batch_size,     /* B >= 0 */                                         \
+      int64_t state_size,     /* H >= 0 */                                         \
+      int64_t input_features, /* I >= 0 */                                         \
+      const type* input,      /* in  [B, I] */                                     \
+      const type* weights,    /* in  [3H, H + I] columns: those of old_h, input */ \
+      const type* old_h,      /* in  [B, H] */                                     \
+      type* gates             /* out [B, 3H] without bias */                       \
+      ) LLTM_NOEXCEPT;
+#define LLTM_DECLARE_GRADIENT_PRODUCTS(device, name, type)                            \
+  int32_t lltm_gradient_products_##device##_##name(                                   \
       int64_t batch_size,     /* B >= 0 */                                            \
       int64_t state_size,     /* H >= 0 */                                            \
       int64_t input_features, /* I >= 0 */                                            \
@@ -33,20 +35,27 @@ LLTM_EXTERN_C_BEGIN
       type* d_input,          /* out [B, I], or null */                               \
       type* d_weights,        /* out [3H, H + I], or null */                          \
       type* d_bias,           /* out [3H], or null */                                 \
-      type* d_old_h           /* out [B, H], or null */                               \
-      ) LLTM_NOEXCEPT;
+      type* d_old_h,          /* out [B, H], or null */                               \
+      struct CUstream_st* stream) LLTM_NOEXCEPT;
 
-LLTM_DECLARE_PRODUCTS(float, float)
-LLTM_DECLARE_PRODUCTS(double, double)
+LLTM_DECLARE_GATE_PRODUCTS(float, float)
+LLTM_DECLARE_GATE_PRODUCTS(double, double)
+LLTM_DECLARE_GRADIENT_PRODUCTS(cpu, float, float)
+LLTM_DECLARE_GRADIENT_PRODUCTS(cpu, double, double)
+LLTM_DECLARE_GRADIENT_PRODUCTS(cuda, float, float)
+LLTM_DECLARE_GRADIENT_PRODUCTS(cuda, double, double)
+LLTM_DECLARE_GRADIENT_PRODUCTS(cuda, half, lltm_half)
+LLTM_DECLARE_GRADIENT_PRODUCTS(cuda, bfloat16, lltm_bfloat16)
 
-#undef LLTM_DECLARE_PRODUCTS
+#undef LLTM_DECLARE_GATE_PRODUCTS
+#undef LLTM_DECLARE_GRADIENT_PRODUCTS
 
-/* Those of matrices of any size: c = a b, or c += a b, where a is [M, K], b is [K, N] and c is
- * [M, N]. A step is how many elements the next row, or column, is away.
- * multiply reads b as it is. For a b of many products pack_matrix puts it, once, into the order in
- * which multiply_packed reads it: panels of panel_columns columns one after another, each
- * [K, panel_columns] dense, the last filled up with zeros. Rows of c, and panels of it, may be
- * shared out to several calls: every element has the same bits. */
+/* Those of matrices of any size, on a CPU: c = a b, or c += a b, where a is [M, K], b is [K, N] and
+ * c is [M, N]. A step is how many elements the next row, or column, is away. multiply reads b as it
+ * is. For a b of many products pack_matrix puts it, once, into the order in which multiply_packed
+ * reads it: panels of panel_columns columns one after another, each [K, panel_columns] dense, the
+ * last filled up with zeros. Rows of c, and panels of it, may be shared out to several calls: every
+ * element has the same bits. */
 #define LLTM_DECLARE_MATRICES(name, type)                                                   \
   int32_t lltm_multiply_cpu_##name(                                                         \
       int64_t rows,          /* M >= 0 */                                                   \

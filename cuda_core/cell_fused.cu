@@ -11,16 +11,6 @@
 namespace lltm {
 namespace {
 
-template <typename S>
-struct Row {  // of [old_h, input], without the concatenation
-  const S* old_h;
-  int64_t state_size;
-  const S* input;
-  __device__ __forceinline__ const S* operator()(int64_t k) const {
-    return k < state_size ? old_h + k : input + (k - state_size);
-  }
-};
-
 template <bool kAligned, typename S>
 __global__ void __launch_bounds__(kThreads) kernel(const CellFused<S> a, int64_t unit_tiles) {
   typedef ComputeType<S> T;

@@ -10,8 +10,7 @@
 
 #include <cuda_runtime.h>
 
-#include "lltm_math.h"
-#include "lltm_types.h"
+#include "packed.cuh"
 
 namespace lltm {
 namespace {
@@ -20,64 +19,7 @@ const int kUnits = 4;
 const int kRows = 4;
 const int kSplit = 16;
 const int kThreads = kUnits * kRows * kSplit;
-const int kGroup = 4;  // columns that a thread reads with one load
 const int kBatch = 4;  // loads from each line that are under way at once
-
-// Read in place of columns beyond the end of a line.
-__device__ const uint4 kZeros[2] = {};
-
-// Four neighbouring values as they lie in memory.
-template <typename S>
-struct Packed {
-  enum { kWords = kGroup * sizeof(S) / sizeof(uint32_t) };
-  uint32_t words[kWords];
-
-  // In assembly, because the compiler then asks for all the loads of a batch before it waits for
-  // the first; written in C++ it takes them in turns with the arithmetic.
-  __device__ __forceinline__ void load_from(const S* p) {
-    if (kWords == 2) {
-      asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
-                   : "=r"(words[0]), "=r"(words[1 % kWords])
-                   : "l"(p));
-    } else {
-#pragma unroll
-      for (int i = 0; i < kWords; i += 4) {
-        asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(words[i % kWords]), "=r"(words[(i + 1) % kWords]),
-                       "=r"(words[(i + 2) % kWords]), "=r"(words[(i + 3) % kWords])
-                     : "l"(reinterpret_cast<const uint32_t*>(p) + i));
-      }
-    }
-  }
-
-  __device__ __forceinline__ ComputeType<S> operator[](int i) const {
-    return load(reinterpret_cast<const S*>(words)[i]);
-  }
-};
-
-// Columns [k, k + 4) of [old_h, input] or of weights, of which `line` returns the address of one;
-// what lies beyond column `end` is 0. With kAligned a group is inside or outside as a whole, does
-// not cross from old_h into input, and one load takes it.
-template <bool kAligned, typename S, typename Line>
-__device__ __forceinline__ void load_group(Packed<S>& group, const Line& line, int64_t k,
-                                           int64_t end) {
-  const S* const zeros = reinterpret_cast<const S*>(kZeros);
-  if (kAligned) {
-    group.load_from(k < end ? line(k) : zeros);
-  } else {
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      reinterpret_cast<S*>(group.words)[i] = *(k + i < end ? line(k + i) : zeros);
-    }
-  }
-}
-
-// A line of consecutive values.
-template <typename S>
-struct Line {
-  const S* first;
-  __device__ __forceinline__ const S* operator()(int64_t k) const { return first + k; }
-};
 
 // Which unit of which row this thread works for, as one of kSplit.
 struct Place {
@@ -122,10 +64,6 @@ __device__ __forceinline__ void fused_product(ComputeType<S> (&sums)[kSums], int
       sums[n] += __shfl_xor_sync(0xffffffffu, sums[n], distance);
     }
   }
-}
-
-static inline bool is_aligned(const void* pointer) {
-  return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
 }
 
 static inline int64_t unit_tiles_of(int64_t state_size) {

@@ -50,7 +50,7 @@ static int32_t run_products(const Products& a) {
   int32_t lltm_gradient_products_cpu_##name(                                                     \
       int64_t batch_size, int64_t state_size, int64_t input_features, const type* d_gates,       \
       const type* input, const type* weights, const type* old_h, type* d_input, type* d_weights, \
-      type* d_bias, type* d_old_h) noexcept {                                                    \
+      type* d_bias, type* d_old_h, CUstream_st*) noexcept {                                      \
     const lltm::GradientProducts<type> arguments = {                                             \
         batch_size, state_size, input_features, d_gates, input,  weights,                        \
         old_h,      d_input,    d_weights,      d_bias,  d_old_h};                               \

@@ -52,7 +52,7 @@ def check_products(library, name, array, check):
         function.argtypes = [ctypes.c_int64] * 3 + [ctypes.c_void_p] * len(pointers)
         return function(BATCH, STATE, FEATURES, *pointers)
 
-    outputs = (d_input, d_weights, d_bias, d_old_h)
+    outputs = (d_input, d_weights, d_bias, d_old_h, None)  # no stream
     assert call("gate", input, weights, old_h, gates) == 0
     assert call("gradient", d_gates, input, weights, old_h, *outputs) == 0
     rows, units = range(BATCH), range(GATES)
@@ -75,9 +75,9 @@ def check_products(library, name, array, check):
             check("d_x", got, expected)
 
     # What is null is not computed, and what it alone needs may be null too.
-    assert call("gradient", d_gates, None, None, None, None, None, d_bias, None) == 0
-    assert call("gradient", d_gates, None, weights, None, d_input, None, None, None) == 0
-    assert call("gradient", d_gates, None, weights, old_h, None, d_weights, None, None) == -5
+    assert call("gradient", d_gates, None, None, None, None, None, d_bias, None, None) == 0
+    assert call("gradient", d_gates, None, weights, None, d_input, None, None, None, None) == 0
+    assert call("gradient", d_gates, None, weights, old_h, None, d_weights, None, None, None) == -5
     assert call("gradient", d_gates, input, None, old_h, *outputs) == -6
     assert call("gradient", d_gates, input, weights, None, *outputs) == -7
     assert call("gate", input, weights, old_h, None) == -7

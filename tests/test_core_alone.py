@@ -104,8 +104,8 @@ def declared(device):
     return cuda if device == "cuda" else names - cuda
 
 
-# A launch costs nothing on a CPU: no host twin fuses the products with the rest. Nor do CUDA twins
-# of products alone exist: cuBLAS is faster.
+# A launch costs nothing on a CPU: no host twin fuses the products with the rest. Products have no
+# CUDA twin where cuBLAS is faster, and those of half types have none on a CPU.
 ONE_DEVICE = (
     "lltm_cell_fused_",
     "lltm_step_fused_",

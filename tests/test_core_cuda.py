@@ -1,5 +1,7 @@
 """The core's CUDA functions through their C ABI: raw device pointers in, statuses out."""
 
+import itertools
+
 import pytest
 import torch
 from conftest import require_device
@@ -104,4 +106,87 @@ def test_fused_statuses(dtype):
     for place, status in ((0, -4), (1, -5), (3, -7), (4, -8), (5, -9), (6, -10)):
         assert fused(2, 4, 4, *[None if i == place else some for i in range(8)]) == status
     assert fused(0, 4, 4, *[None] * 8) == 0
+    torch.cuda.synchronize()
+
+
+GRADIENTS = ("d_input", "d_weights", "d_bias", "d_old_h")
+# Loads of four that fit and that do not; tiles that are not full; sums of several rounds.
+PRODUCT_SIZES = ((16, 128, 32), (5, 36, 12), (5, 33, 7), (1, 4, 0), (66, 257, 300), (3, 1, 1))
+
+
+def launch_gradients(dtype, sizes, d_gates, input, weights, old_h, without=()):
+    """(status, {name: gradient}), of which those that are not wanted are None."""
+    B, H, I = sizes  # noqa: E741
+    shapes = ((B, I), (3 * H, H + I), (3 * H,), (B, H))
+    wanted = {
+        name: None if name in without else poisoned(dtype, *shape)
+        for name, shape in zip(GRADIENTS, shapes)
+    }
+    function = core("gradient_products", dtype)
+    return function(B, H, I, d_gates, input, weights, old_h, *wanted.values()), wanted
+
+
+def draw_products(dtype, B, H, I):  # noqa: E741
+    shapes = ((B, 3 * H), (B, I), (3 * H, H + I), (B, H))
+    return [
+        (torch.randn(*shape, dtype=torch.float64) / max(3 * H, B) ** 0.5).to(dtype).cuda()
+        for shape in shapes
+    ]
+
+
+def exact_gradients(H, d_gates, input, weights, old_h):
+    d, x, W = exact(d_gates), torch.cat([exact(old_h), exact(input)], 1), exact(weights)
+    d_x = d @ W
+    return dict(zip(GRADIENTS, (d_x[:, H:], d.t() @ x, d.sum(0), d_x[:, :H])))
+
+
+@pytest.mark.parametrize("sizes", PRODUCT_SIZES, ids=str)
+def test_gradient_products(dtype, sizes):
+    operands = draw_products(dtype, *sizes)
+    expected = exact_gradients(sizes[1], *operands)
+    status, all_of_them = launch_gradients(dtype, sizes, *operands)
+    assert status == 0
+    for name, want in expected.items():
+        torch.testing.assert_close(exact(all_of_them[name]), want, **TOLERANCES[dtype])
+    for count in (1, 2, 3, 4):
+        for without in itertools.combinations(GRADIENTS, count):
+            status, some = launch_gradients(dtype, sizes, *operands, without)
+            assert status == 0
+            for name in set(GRADIENTS) - set(without):
+                assert torch.equal(some[name].cpu(), all_of_them[name].cpu()), (name, without)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4, 8), (3, 5, 2)], ids=str)
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_gradient_products_of_infinity_and_nan(dtype, sizes, bad):
+    """They reach the sums that they are part of, and no others."""
+    for place in range(4):
+        operands = draw_products(dtype, *sizes)
+        operands[place][-1, -1] = bad
+        status, gradients = launch_gradients(dtype, sizes, *operands)
+        assert status == 0
+        for name, want in exact_gradients(sizes[1], *operands).items():
+            assert torch.equal(exact(gradients[name]).isfinite(), want.isfinite()), (place, name)
+
+
+def test_gradient_products_of_nothing(dtype):
+    """An empty sum is zero, and what it is a sum of may be null."""
+    nothing = (None,) * 4
+    for sizes in ((0, 4, 3), (2, 0, 3), (0, 0, 0), (0, 4, 0)):
+        status, gradients = launch_gradients(dtype, sizes, *nothing)
+        assert status == 0
+        assert all(not g.any() for g in gradients.values())
+
+
+def test_gradient_products_statuses(dtype):
+    function, some = core("gradient_products", dtype), from_host(dtype, 2, 24)
+    for sizes, status in (
+        ((-1, 4, 4), -1),
+        ((2, -1, 4), -2),
+        ((2, 4, -1), -3),
+        ((2, 4, 2**62), -3),
+    ):
+        assert function(*sizes, *[some] * 8) == status
+    for place, status in ((0, -4), (1, -5), (2, -6), (3, -7)):
+        assert function(2, 4, 4, *[None if i == place else some for i in range(8)]) == status
     torch.cuda.synchronize()

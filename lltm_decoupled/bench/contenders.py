@@ -160,7 +160,8 @@ LAYERS = {
     "FlashRNN": Contender(FlashRNN, gates=4, missing=_unless_importable("flashrnn", True)),
 }
 for _contenders in (CELLS, LAYERS):
-    for _name in ("ours", "plain", "LSTM"):
-        _contenders[_name + "-graph"] = _contenders[_name].in_graph()
+    for _name in ("ours", "plain", "LSTM", "tutorial"):
+        if _name in _contenders:
+            _contenders[_name + "-graph"] = _contenders[_name].in_graph()
 CONTENDERS = {"cell": CELLS, "layer": LAYERS}
 NAMES = list(dict.fromkeys([*CELLS, *LAYERS]))
