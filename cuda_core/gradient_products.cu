@@ -3,9 +3,9 @@
 //
 // Blocks are of two kinds. Some compute a tile of d_x, which is [d_old_h, d_input]: 4 rows, 32
 // columns, whose sums over the 3H gates 32 groups of threads share. The others compute a tile of
-// d_weights: 128 gates, 32 columns, each sum in one thread; and those of the first columns d_bias.
-// A thread works on 4 by 4 sums, so that two loads of four values feed 16 multiplications. Sums
-// are added in an order of their own size alone: the same bits in every run.
+// d_weights: 32 gates, 32 columns, whose sums over the batch 4 groups share; and those of the first
+// columns d_bias. A thread works on 4 by 4 sums, so that two loads of four values feed 16
+// multiplications. Sums are added in an order of their own: the same bits in every run.
 #include <cuda_runtime.h>
 
 #include "lltm.h"
@@ -19,11 +19,11 @@ namespace {
 const int kWarp = 32;
 const int kWarps = 8;
 const int kThreads = kWarp * kWarps;
-const int kLanes = 8;                   // threads beside each other in a tile
-const int kColumns = kLanes * kGroup;   // of a tile
-const int kGroups = kThreads / kLanes;  // groups of threads above each other
-const int kRows = 4;                    // of a tile of d_x
-const int kGates = kGroups * kGroup;    // of a tile of d_weights
+const int kLanes = 8;                                      // threads beside each other in a tile
+const int kColumns = kLanes * kGroup;                      // of a tile
+const int kRows = 4;                                       // of a tile of d_x
+const int kGates = 32;                                     // of a tile of d_weights
+const int kSplit = kThreads / kLanes / (kGates / kGroup);  // of its rows
 
 struct Tiles {
   int64_t columns;  // tiles beside each other in [old_h, input]
@@ -64,12 +64,13 @@ __device__ __forceinline__ void d_x_tile(const GradientProducts<S>& a, int64_t r
 
   T sums[kRows][kGroup];
   clear(sums);
-  for (int64_t base = 0; base < N; base += kAtOnce * kGates) {
+  const int kRound = kThreads / kLanes * kGroup;  // gates
+  for (int64_t base = 0; base < N; base += kAtOnce * kRound) {
     Packed<S> d[kAtOnce][kRows];
     Packed<S> w[kAtOnce][kGroup];
 #pragma unroll
     for (int part = 0; part < kAtOnce; ++part) {
-      const int64_t n = base + part * kGates + threadIdx.x / kLanes * kGroup;
+      const int64_t n = base + part * kRound + threadIdx.x / kLanes * kGroup;
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         const bool inside = row + r < a.batch_size;
@@ -129,13 +130,15 @@ __device__ __forceinline__ void d_weights_tile(const GradientProducts<S>& a, int
   const int64_t H = a.state_size;
   const int64_t K = H + a.input_features;
   const int64_t N = 3 * H;
-  const int64_t n = gate + threadIdx.x / kLanes * kGroup;
-  const int64_t k = column + threadIdx.x % kLanes * kGroup;
+  const int place = threadIdx.x % (kThreads / kSplit);
+  const int split = threadIdx.x / (kThreads / kSplit);
+  const int64_t n = gate + place / kLanes * kGroup;
+  const int64_t k = column + place % kLanes * kGroup;
 
   T sums[kGroup][kGroup];
   T bias[kGroup] = {T(0), T(0), T(0), T(0)};
   clear(sums);
-  for (int64_t base = 0; base < a.batch_size; base += kAtOnce) {
+  for (int64_t base = split * kAtOnce; base < a.batch_size; base += kSplit * kAtOnce) {
     Packed<S> d[kAtOnce];
     Packed<S> x[kAtOnce];
 #pragma unroll
@@ -157,8 +160,27 @@ __device__ __forceinline__ void d_weights_tile(const GradientProducts<S>& a, int
       }
     }
   }
+
+  // The other groups' sums go to the first. The last of five is that of the bias.
+  __shared__ T parts[kSplit - 1][kGroup][kGroup + 1][kThreads / kSplit];
+  if (split > 0) {
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) parts[split - 1][i][j][place] = sums[i][j];
+      parts[split - 1][i][kGroup][place] = bias[i];
+    }
+  }
+  __syncthreads();
+  if (split > 0) return;
 #pragma unroll
   for (int i = 0; i < kGroup; ++i) {
+#pragma unroll
+    for (int other = 0; other < kSplit - 1; ++other) {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) sums[i][j] += parts[other][i][j][place];
+      bias[i] += parts[other][i][kGroup][place];
+    }
     if (n + i >= N) return;
     if (a.d_bias && k == 0) store(bias[i], a.d_bias + n + i);
     if (a.d_weights) store_group<kAligned>(sums[i], a.d_weights + (n + i) * K, k, K);

@@ -9,9 +9,10 @@ from helpers import INPUTS, OUTPUTS, assert_close, draw, draw_grads, each, exact
 from lltm_decoupled import LLTM, lltm_cell, reference
 
 # More rows than the core multiplies by itself, so that every product is ATen's and can be counted.
-# Of the core's products tests/test_core_products.py tries every subset. On a processor where those
-# of more rows are the core's too, tests/test_cpu_products.py runs this file with ATen's.
-BATCH, FEATURES, STATE = 33, 3, 4
+# Of the core's products tests/test_core_products.py and test_core_cuda.py try every subset. On a
+# processor where those of more rows are the core's too, tests/test_cpu_products.py runs this file
+# with ATen's.
+BATCH, FEATURES, STATE = 130, 3, 4
 
 
 def profiled(run):
@@ -78,16 +79,28 @@ def test_no_product_outside_the_inputs_asked_for(counted):
         assert multiplications(events) == COST[letter], letter
 
 
-def test_forward_is_one_product(counted):
-    """Of ATen's on a CPU for many rows; at this size a GPU's one launch has the products inside."""
+def test_forward_multiplies_once(counted):
     inputs = draw(counted, BATCH, FEATURES, STATE)
     for tensors in (inputs, each(lambda t: t.clone().requires_grad_(), inputs)):
         events = profiled(lambda: lltm_cell(*tensors))  # noqa: B023
-        if counted.device == "cpu":
-            assert multiplications(events) == COST["w"]
-        else:
-            assert multiplications(events) == 0
-            assert [name for name, _ in events if "Launch" in name] == ["cudaLaunchKernel"]
+        assert multiplications(events) == COST["w"]
+
+
+def test_a_small_cell_is_three_launches_on_a_gpu(target):
+    """Forward has the products inside; backward has them all beside the pointwise part."""
+    if target.device == "cpu":
+        pytest.skip("nothing is launched")
+
+    def launches(run):
+        events = profiled(run)
+        assert multiplications(events) == 0
+        return [name for name, _ in events if "Launch" in name]
+
+    inputs = [t.requires_grad_() for t in draw(target, 16, FEATURES, STATE)]
+    grads, outputs = draw_grads(inputs), lltm_cell(*inputs)
+    assert launches(lambda: lltm_cell(*inputs)) == ["cudaLaunchKernel"]
+    backward = launches(lambda: torch.autograd.grad(outputs, inputs, grads))
+    assert backward == ["cudaLaunchKernel"] * 2
 
 
 @pytest.mark.parametrize("used", OUTPUTS)

@@ -1,6 +1,8 @@
-"""Sequences of every kind at random on two streams, for as long as one likes.
+"""Sequences of every kind at random on two streams, for as long as one likes; the same one as often
+as one likes; and long ones.
 
-LLTM_ENDURANCE_SECONDS=900 python -m pytest tests/test_sequence_endurance.py -s
+LLTM_ENDURANCE_SECONDS=900 LLTM_ENDURANCE_REPEATS=1000 \
+    python -m pytest tests/test_sequence_endurance.py -s
 """
 
 import gc
@@ -17,6 +19,7 @@ from sequence_helpers import check_sequence, draw_masks, draw_sequence, evaluate
 from lltm_decoupled import lltm_sequence, reference
 
 SECONDS = float(os.environ.get("LLTM_ENDURANCE_SECONDS", "2"))
+REPEATS = int(os.environ.get("LLTM_ENDURANCE_REPEATS", "20"))
 WARM_UP = 100  # rounds, after which memory must not grow
 # steps, batch_size, input_features, state_size: one block, the grid and step by step
 SIZES = (
@@ -55,6 +58,20 @@ def check_norms(target, inputs, options):
         assert error < 4 * torch.finfo(target.dtype).eps, f"{name} of {options.keys()}"
 
 
+@pytest.fixture(params=[t for t in TARGETS if t.device != "cpu"], ids=str)
+def gpu_target(request):
+    require_device(request.param.device)
+    return request.param
+
+
+@pytest.fixture(params=[False, True], ids=["full", "TF32"])
+def tf32(request, gpu_target, monkeypatch):
+    if request.param and gpu_target.dtype != torch.float32:
+        pytest.skip("TF32 is a way to multiply float32")
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", request.param)
+    return request.param
+
+
 @pytest.mark.parametrize("device", sorted({target.device for target in TARGETS} - {"cpu"}))
 def test_mixed_sequences_on_two_streams(device):
     require_device(device)
@@ -85,3 +102,29 @@ def test_mixed_sequences_on_two_streams(device):
         assert torch.cuda.memory_allocated() <= allocated
         assert torch.cuda.memory_reserved() <= 2 * reserved  # what was freed may lie in pieces
     print(f"{device}: {rounds} rounds of two, {len(jobs)} kinds of sequences")
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [(32, 16, 8, 96), (64, 64, 8, 256), (64, 16, 8, 512), (40, 64, 8, 768), (40, 64, 8, 1024)],
+    ids=str,
+)
+def test_the_same_bits_every_time(sizes, gpu_target, tf32):
+    inputs = draw_sequence(gpu_target, *sizes)
+    expected = list(evaluate(lltm_sequence, inputs).values())
+    for repeat in range(REPEATS):
+        assert all_equal(list(evaluate(lltm_sequence, inputs).values()), expected), repeat
+
+
+@pytest.mark.parametrize("sizes", [(2048, 16, 16, 128), (2048, 16, 16, 512)], ids=str)
+def test_long_sequences_err_no_more_than_a_plain_loop(sizes, gpu_target, tf32):
+    """Held against float64 by the norm of the difference, beside PyTorch's own operations."""
+    inputs = draw_sequence(gpu_target, *sizes)
+    wide = [t.double() for t in inputs]
+    exactly = evaluate(reference.lltm_sequence, wide)
+    plainly = evaluate(reference.lltm_sequence, inputs)
+    for name, actual in evaluate(lltm_sequence, inputs).items():
+        size = exactly[name].norm()
+        ours, eager = ((t.double() - exactly[name]).norm() / size for t in (actual, plainly[name]))
+        allowed = 2 * eager if gpu_target.dtype != torch.float64 else 1e-10
+        assert ours <= allowed, f"{name}: {ours:.2g}, a plain loop {eager:.2g}"
