@@ -2,6 +2,8 @@
 // at::addmm.
 #pragma once
 
+#include <ATen/Context.h>
+
 #include <algorithm>
 #include <climits>
 
@@ -130,5 +132,16 @@ class Cublas {
 };
 
 #endif
+
+// Whether products of `like` may have the accuracy of TF32, as torch's own have it. The old
+// question raises where the new switch was set.
+inline bool allows_tf32(const at::Tensor& like) {
+  if (like.scalar_type() != at::kFloat) return false;
+  try {
+    return at::globalContext().allowTF32CuBLAS();
+  } catch (const c10::Error&) {
+    return cublas_allows_tf32();
+  }
+}
 
 }  // namespace lltm_bindings

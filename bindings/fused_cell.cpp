@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include "cublas.h"
 #include "dispatch.h"
 #include "layout.h"
 
@@ -28,8 +29,19 @@ bool fits_fused_cell(const at::Tensor& input, const CellSizes& sizes) {
                             sizes.state_size + sizes.input_features);
 }
 
+// The same for the gradients; measured on an H200 with sizes from (1, 32, 64) to (256, 128, 128)
+// and (16, 1024, 1024).
 bool fits_fused_gradients(const at::Tensor& input, const CellSizes& sizes) {
-  return fits_fused_cell(input, sizes);
+  const int64_t width = sizes.state_size + sizes.input_features;
+  const bool is_full_float = input.scalar_type() == at::kFloat && !allows_tf32(input);
+  if (!kWithCuda || !input.is_cuda() || sizes.batch_size > (is_full_float ? 256 : 128)) {
+    return false;
+  }
+  if (width > 4096) return false;  // also keeps the product below from overflowing
+  const int64_t products = sizes.batch_size * sizes.state_size * width;
+  if (is_full_float) return products <= 17000000;
+  if (input.scalar_type() != at::kDouble) return products <= 8400000;
+  return products <= 8400000 && sizes.state_size * width <= 1000000;  // of 8 bytes each
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> run_fused_cell(

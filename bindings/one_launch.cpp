@@ -1,6 +1,5 @@
 #include "one_launch.h"
 
-#include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 
 #include <cstdlib>
@@ -23,16 +22,6 @@ volatile int32_t* failure_number() {
 int64_t patience() {
   const char* const value = std::getenv("LLTM_SEQUENCE_PATIENCE");
   return value ? std::strtoll(value, nullptr, 10) : 0;
-}
-
-// As torch's own products have it. The old question raises where the new switch was set.
-bool allows_tf32(const at::Tensor& like) {
-  if (like.scalar_type() != at::kFloat) return false;
-  try {
-    return at::globalContext().allowTF32CuBLAS();
-  } catch (const c10::Error&) {
-    return cublas_allows_tf32();
-  }
 }
 
 }  // namespace

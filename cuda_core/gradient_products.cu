@@ -1,202 +1,55 @@
 // All gradients of the cell's products with its weights in one launch; for small sizes, where four
-// products and a sum of a library's take longer to launch than to run.
-//
-// Blocks are of two kinds. Some compute a tile of d_x, which is [d_old_h, d_input]: 4 rows, 32
-// columns, whose sums over the 3H gates 32 groups of threads share. The others compute a tile of
-// d_weights: 32 gates, 32 columns, whose sums over the batch 4 groups share; and those of the first
-// columns d_bias. A thread works on 4 by 4 sums, so that two loads of four values feed 16
-// multiplications. Sums are added in an order of their own: the same bits in every run.
+// products and a sum of a library's take longer to launch than to run. Some blocks compute a tile
+// of d_x each, the others one of d_weights. Sums are added in an order that only the sizes decide:
+// the same bits in every run.
 #include <cuda_runtime.h>
 
+#include "gradient_tiles.cuh"
 #include "lltm.h"
-#include "lltm_math.h"
-#include "lltm_products.h"
-#include "packed.cuh"
 
 namespace lltm {
 namespace {
 
-const int kWarp = 32;
-const int kWarps = 8;
-const int kThreads = kWarp * kWarps;
-const int kLanes = 8;                                      // threads beside each other in a tile
-const int kColumns = kLanes * kGroup;                      // of a tile
-const int kRows = 4;                                       // of a tile of d_x
-const int kGates = 32;                                     // of a tile of d_weights
-const int kSplit = kThreads / kLanes / (kGates / kGroup);  // of its rows
+// Where tiles of all gates at once would be fewer, the tiles of d_weights are made smaller: two for
+// each processor of a large GPU.
+const int64_t kManyTiles = 2 * 132;
 
 struct Tiles {
   int64_t columns;  // tiles beside each other in [old_h, input]
   int64_t d_x;      // tiles of d_x
   int64_t all;
+  bool splits;  // the rows of d_weights
 };
+
+inline int64_t tiles_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
 template <typename S>
 Tiles tiles_of(const GradientProducts<S>& a) {
-  const int64_t columns = (a.state_size + a.input_features + kColumns - 1) / kColumns;
-  const int64_t rows = a.d_old_h || a.d_input ? (a.batch_size + kRows - 1) / kRows : 0;
-  const int64_t gates = (3 * a.state_size + kGates - 1) / kGates;
-  return {columns, rows * columns,
-          rows * columns + gates * (a.d_weights ? columns : (a.d_bias ? 1 : 0))};
-}
-
-template <typename T>
-__device__ __forceinline__ void clear(T (&sums)[4][4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) sums[i][j] = T(0);
-  }
-}
-
-template <bool kAligned, typename S>
-__device__ __forceinline__ void d_x_tile(const GradientProducts<S>& a, int64_t row,
-                                         int64_t column) {
-  typedef ComputeType<S> T;
-  const int kAtOnce = 2;  // groups of four gates
-  const int64_t H = a.state_size;
-  const int64_t K = H + a.input_features;
-  const int64_t N = 3 * H;
-  if (column >= H ? !a.d_input : column + kColumns <= H && !a.d_old_h) return;
-  const int lane = threadIdx.x % kWarp;
-  const int warp = threadIdx.x / kWarp;
-  const int64_t k = column + lane % kLanes * kGroup;
-
-  T sums[kRows][kGroup];
-  clear(sums);
-  const int kRound = kThreads / kLanes * kGroup;  // gates
-  for (int64_t base = 0; base < N; base += kAtOnce * kRound) {
-    Packed<S> d[kAtOnce][kRows];
-    Packed<S> w[kAtOnce][kGroup];
-#pragma unroll
-    for (int part = 0; part < kAtOnce; ++part) {
-      const int64_t n = base + part * kRound + threadIdx.x / kLanes * kGroup;
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const bool inside = row + r < a.batch_size;
-        const Line<S> line = {a.d_gates + (inside ? row + r : 0) * N};
-        load_group<kAligned>(d[part][r], line, n, inside ? N : 0);
-      }
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        const bool inside = n + i < N;
-        const Line<S> line = {a.weights + (inside ? n + i : 0) * K};
-        load_group<kAligned>(w[part][i], line, k, inside ? K : 0);
-      }
-    }
-#pragma unroll
-    for (int part = 0; part < kAtOnce; ++part) {
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-          for (int j = 0; j < kGroup; ++j) sums[r][j] += d[part][r][i] * w[part][i][j];
-        }
-      }
-    }
-  }
-
-  // The four groups of a warp by shuffles, then the warps by shared memory.
-  __shared__ T parts[kWarps][kRows][kColumns];
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) {
-#pragma unroll
-      for (int distance = kLanes; distance < kWarp; distance *= 2) {
-        sums[r][j] += __shfl_xor_sync(0xffffffffu, sums[r][j], distance);
-      }
-      if (lane < kLanes) parts[warp][r][lane * kGroup + j] = sums[r][j];
-    }
-  }
-  __syncthreads();
-  const int r = threadIdx.x / kColumns;
-  const int64_t x = column + threadIdx.x % kColumns;
-  if (r >= kRows || row + r >= a.batch_size || x >= K) return;
-  S* const line = x < H ? a.d_old_h : a.d_input;
-  if (!line) return;
-  T sum = parts[0][r][threadIdx.x % kColumns];
-#pragma unroll
-  for (int i = 1; i < kWarps; ++i) sum += parts[i][r][threadIdx.x % kColumns];
-  store(sum, x < H ? line + (row + r) * H + x : line + (row + r) * (K - H) + x - H);
-}
-
-template <bool kAligned, typename S>
-__device__ __forceinline__ void d_weights_tile(const GradientProducts<S>& a, int64_t gate,
-                                               int64_t column) {
-  typedef ComputeType<S> T;
-  const int kAtOnce = 4;  // rows
-  const int64_t H = a.state_size;
-  const int64_t K = H + a.input_features;
-  const int64_t N = 3 * H;
-  const int place = threadIdx.x % (kThreads / kSplit);
-  const int split = threadIdx.x / (kThreads / kSplit);
-  const int64_t n = gate + place / kLanes * kGroup;
-  const int64_t k = column + place % kLanes * kGroup;
-
-  T sums[kGroup][kGroup];
-  T bias[kGroup] = {T(0), T(0), T(0), T(0)};
-  clear(sums);
-  for (int64_t base = split * kAtOnce; base < a.batch_size; base += kSplit * kAtOnce) {
-    Packed<S> d[kAtOnce];
-    Packed<S> x[kAtOnce];
-#pragma unroll
-    for (int part = 0; part < kAtOnce; ++part) {
-      const bool inside = base + part < a.batch_size;
-      const int64_t row = inside ? base + part : 0;
-      const Line<S> line = {a.d_gates + row * N};
-      const Row<S> x_line = {a.old_h + row * H, H, a.input + row * a.input_features};
-      load_group<kAligned>(d[part], line, n, inside ? N : 0);
-      load_group<kAligned>(x[part], x_line, k, inside && a.d_weights ? K : 0);
-    }
-#pragma unroll
-    for (int part = 0; part < kAtOnce; ++part) {
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        bias[i] += d[part][i];
-#pragma unroll
-        for (int j = 0; j < kGroup; ++j) sums[i][j] += d[part][i] * x[part][j];
-      }
-    }
-  }
-
-  // The other groups' sums go to the first. The last of five is that of the bias.
-  __shared__ T parts[kSplit - 1][kGroup][kGroup + 1][kThreads / kSplit];
-  if (split > 0) {
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-#pragma unroll
-      for (int j = 0; j < kGroup; ++j) parts[split - 1][i][j][place] = sums[i][j];
-      parts[split - 1][i][kGroup][place] = bias[i];
-    }
-  }
-  __syncthreads();
-  if (split > 0) return;
-#pragma unroll
-  for (int i = 0; i < kGroup; ++i) {
-#pragma unroll
-    for (int other = 0; other < kSplit - 1; ++other) {
-#pragma unroll
-      for (int j = 0; j < kGroup; ++j) sums[i][j] += parts[other][i][j][place];
-      bias[i] += parts[other][i][kGroup][place];
-    }
-    if (n + i >= N) return;
-    if (a.d_bias && k == 0) store(bias[i], a.d_bias + n + i);
-    if (a.d_weights) store_group<kAligned>(sums[i], a.d_weights + (n + i) * K, k, K);
-  }
+  const int64_t columns = tiles_of(a.state_size + a.input_features, kColumns);
+  const int64_t rows = a.d_old_h || a.d_input ? tiles_of(a.batch_size, kRows) : 0;
+  const int64_t gates = 3 * a.state_size;
+  const bool splits = tiles_of(gates, kGates) * columns < kManyTiles;
+  const int64_t d_weights = tiles_of(gates, splits ? kGates / kSplit : kGates) *
+                            (a.d_weights ? columns : (a.d_bias ? 1 : 0));
+  return {columns, rows * columns, rows * columns + d_weights, splits};
 }
 
 template <bool kAligned, typename S>
 __global__ void __launch_bounds__(kThreads, 2)
     kernel(const GradientProducts<S> a, const Tiles tiles) {
+  __shared__ ComputeType<S> parts[(kSplit - 1) * kGroup * (kGroup + 1) * kThreads / kSplit];
   const int64_t tile = blockIdx.x;
   if (tile < tiles.d_x) {
-    d_x_tile<kAligned>(a, tile / tiles.columns * kRows, tile % tiles.columns * kColumns);
+    d_x_tile<kAligned>(a, tile / tiles.columns * kRows, tile % tiles.columns * kColumns, parts);
+    return;
+  }
+  const int64_t columns = a.d_weights ? tiles.columns : 1;
+  const int64_t gate = (tile - tiles.d_x) / columns * kGates;
+  const int64_t column = (tile - tiles.d_x) % columns * kColumns;
+  if (tiles.splits) {
+    d_weights_tile<kAligned, kSplit>(a, gate / kSplit, column, parts);
   } else {
-    const int64_t rest = tile - tiles.d_x;
-    const int64_t columns = a.d_weights ? tiles.columns : 1;
-    d_weights_tile<kAligned>(a, rest / columns * kGates, rest % columns * kColumns);
+    d_weights_tile<kAligned, 1>(a, gate, column, parts);
   }
 }
 
