@@ -90,7 +90,7 @@ class GridBlock : protected GridPlaces<Shape> {
         if (c < Shape::kInRegisters) {
           weights[c < Shape::kInRegisters ? c : 0][tile] = pair;
         } else {
-          memory.weights[warp][c - Shape::kInRegisters][tile][lane] = pair;
+          memory.weights[warp][c - Shape::kInRegisters][tile].put(lane, pair);
         }
       }
     }
@@ -189,7 +189,7 @@ class GridBlock : protected GridPlaces<Shape> {
     for (int tile = 0; tile < kTiles; ++tile) {
       const Units w = c < Shape::kInRegisters
                           ? weights[c < Shape::kInRegisters ? c : 0][tile]
-                          : memory.weights[warp][c - Shape::kInRegisters][tile][lane];
+                          : memory.weights[warp][c - Shape::kInRegisters][tile].get(lane);
       Numbers::multiply(sums[tile][n], w, piece);
     }
     multiply_piece(reader, sums, Chunk<c>(), Chunk<n + 1>());

@@ -31,6 +31,8 @@ class GridBackward : GridBlock<Shape> {
   using Block::steps;
 
   static const bool kHandsOver = Shape::kHandsOver;
+  // Before the next coefficients are computed. Registers have no room for both of doubles.
+  static const bool kAsksFirst = sizeof(Value) == 4;
 
  public:
   __device__ __forceinline__ GridBackward(const SequenceBackward<S>& a, const GridLaunch& launch,
@@ -71,11 +73,12 @@ class GridBackward : GridBlock<Shape> {
       if (item.exists) keep(now);
       this->advance(now);
       if (item.exists && now.step < steps) next = this->look_ahead(now, sent_place());
+      if (kAsksFirst) this->ask_later(reader, now, met);
       if (fetched.exists) {
         copy_saved(count + kCopiesAhead, ahead);
         if (now.step < steps) prepare(count + 1, now);
       }
-      this->ask_later(reader, now, met);
+      if (!kAsksFirst) this->ask_later(reader, now, met);
     }
     this->store_states(a.d_cell);
     memory.partner.end();

@@ -16,7 +16,7 @@ typedef GridKernels<SplitTf32Format, float> SplitTf32;
 GridTable forward_table_of_tf32() {
   return {{
       // 256 units
-      Short::forward<16, 8, 1, 1, 1>(1),
+      Short::forward<16, 8, 1, 1, 1>(1, 500),
       Short::forward<16, 16, 1, 1, 2>(8),
       // 512
       Short::forward<16, 8, 2, 2, 2>(1),
@@ -59,11 +59,11 @@ GridTable forward_table(bool tf32) {
 GridTable backward_table_of_tf32() {
   return {{
       // 256 units
-      Tf32::backward<16, 8, 2, 2, 2, 16>(1),
+      Tf32::backward<16, 8, 2, 2, 2, 16>(1, 500),
       Tf32::backward<16, 16, 2, 2, 4, 16>(8),
       // 512
-      Tf32::backward<16, 8, 4, 4, 4, 16>(1),
-      Tf32::backward<32, 8, 4, 2, 4, 16>(8),
+      Tf32::backward<16, 8, 4, 4, 4, 16>(1, 500),
+      Tf32::backward<32, 8, 4, 2, 4, 16>(8, 500),
       // 768
       Tf32::backward<16, 8, 6, 4, 6, 16>(1),
       Tf32::backward_by_two<16, 16, 4, 3, 8, 12>(4),
@@ -83,11 +83,11 @@ GridTable backward_table(bool tf32) {
   if (tf32) return backward_table_of_tf32();
   return {{
       // 256 units
-      SplitTf32::backward<16, 8, 3, 3, 3, 16>(1),
+      SplitTf32::backward<16, 8, 3, 3, 3, 16>(1, 500),
       SplitTf32::backward<16, 16, 6, 6, 6>(8),
       // 512
       SplitTf32::backward<16, 8, 8, 5, 6, 12>(1),
-      SplitTf32::backward<16, 16, 6, 4, 4, 16>(8),
+      SplitTf32::backward<16, 16, 6, 3, 4, 16>(8, 500),
       // 768
       SplitTf32::backward<16, 8, 9, 6, 6, 16>(1),
       SplitTf32::backward<16, 16, 9, 3, 4, 16>(8),

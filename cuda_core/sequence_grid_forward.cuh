@@ -28,8 +28,9 @@ class GridForward : GridBlock<Shape> {
   using Block::state_of;
   using Block::steps;
 
-  // Whether every thread has an item, so that there is more to do than to wait for.
-  static const bool kIsBusy = Shape::Item::kFirstFetcher == 0;
+  // Before results are stored: where every thread has an item, so that there is more to do than to
+  // wait for, and where what comes is multiplied in no time.
+  static const bool kAsksFirst = Shape::Item::kFirstFetcher == 0 || Block::kPieces == 1;
 
  public:
   __device__ __forceinline__ GridForward(const SequenceForward<S>& a, const GridLaunch& launch,
@@ -70,14 +71,14 @@ class GridForward : GridBlock<Shape> {
       if (item.exists) compute(now, count);
       const Position done = now;
       this->advance(now);
-      if (kIsBusy) this->ask_later(reader, now, met);
+      if (kAsksFirst) this->ask_later(reader, now, met);
       // What nobody waits for, while the words come.
       if (item.exists) {
         keep(done);
         if (now.step < steps) next = this->look_ahead(now, sent_place());
       }
       if (fetched.exists) copy_gates(count + kCopiesAhead, ahead);
-      if (!kIsBusy) this->ask_later(reader, now, met);
+      if (!kAsksFirst) this->ask_later(reader, now, met);
     }
     this->store_states(a.cell);
     this->store_states(a.c_n);

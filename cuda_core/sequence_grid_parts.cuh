@@ -79,6 +79,25 @@ __device__ __forceinline__ Vector<double>::Four four_of(double x, double y, doub
   return {make_double2(x, y), make_double2(z, w)};
 }
 
+// The weights of a warp for one chunk of K and 16 units, 16 bytes of every lane side by side: each
+// load of a warp then takes whole banks.
+template <typename Units>
+struct LaneUnits {
+  static const int kQuads = sizeof(Units) / sizeof(uint4);
+  uint4 quads[kQuads][32];
+
+  __device__ __forceinline__ void put(int lane, const Units& units) {
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) quads[i][lane] = reinterpret_cast<const uint4*>(&units)[i];
+  }
+  __device__ __forceinline__ Units get(int lane) const {
+    Units units;
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) reinterpret_cast<uint4*>(&units)[i] = quads[i][lane];
+    return units;
+  }
+};
+
 // The partial sums of kGates products: of each a pair of units and a pair of rows in a block. The
 // stride keeps both the writing and the reading of floats free of bank conflicts.
 template <typename Value, int kUnits, int kRows, int kGates, int kWarps>

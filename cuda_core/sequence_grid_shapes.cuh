@@ -35,7 +35,8 @@ struct ForwardShape {
   static const int kBytes = sizeof(typename Format::Sent) / 2;
 
   struct Memory {
-    typename Format::Units weights[kWarps][kShared > 0 ? kShared : 1][kGates * kUnits / 16][32];
+    LaneUnits<typename Format::Units> weights[kWarps][kShared > 0 ? kShared : 1]
+                                             [kGates * kUnits / 16];
     PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> sums;
     Pair<S> gates[kCopiesAhead + 1][3][Item::kCount];
     unsigned largest;
@@ -73,7 +74,8 @@ struct BackwardShape {
   static const bool kHandsOver = Item::kFirstFetcher > 0;
 
   struct Memory {
-    typename Format::Units weights[kWarps][kShared > 0 ? kShared : 1][kCluster * kUnits / 16][32];
+    LaneUnits<typename Format::Units> weights[kWarps][kShared > 0 ? kShared : 1]
+                                             [kCluster * kUnits / 16];
     PartialSums<ComputeType<S>, kCluster * kUnits, kRows, kGates, kWarps> sums;
     Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];
     CoefficientPairs<ComputeType<S>, kHandsOver ? Item::kCount : 1> prepared[2];

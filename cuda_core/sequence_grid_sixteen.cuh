@@ -15,7 +15,7 @@ struct SixteenBitKernels {
   static GridTable forward_table() {
     return {{
         // 256 units
-        Of::template forward<16, 8, 1, 1, 1>(1),
+        Of::template forward<16, 8, 1, 1, 1>(1, 500),
         Of::template forward<16, 16, 1, 1, 2>(8),
         // 512
         Of::template forward<16, 8, 2, 2, 2>(1),
@@ -38,19 +38,18 @@ struct SixteenBitKernels {
   static GridTable backward_table() {
     return {{
         // 256 units
-        Of::template backward<16, 8, 2, 2, 2, 12>(1),
+        Of::template backward<16, 8, 2, 2, 2, 12>(1, 500),
         Of::template backward<16, 16, 2, 2, 4, 12>(8),
         // 512
-        Of::template backward<16, 8, 3, 3, 3, 16>(1),
-        Of::template backward<32, 8, 4, 4, 4, 12>(2),
+        Of::template backward<16, 8, 3, 3, 3, 16>(1, 500),
+        Of::template backward<32, 8, 4, 4, 4, 12>(2, 500),
         Of::template backward<32, 16, 4, 3, 8, 12>(8),
         // 768
         Of::template backward<16, 8, 6, 6, 6, 12>(1),
-        Of::template backward<32, 16, 6, 2, 6, 12>(8),
+        Of::template backward<32, 16, 6, 3, 8, 12>(8),
         // 1024
-        Of::template backward<16, 8, 6, 6, 6, 16>(1),
-        Of::template backward_by_two<16, 16, 4, 4, 8, 12>(2),
-        Of::template backward<32, 16, 8, 2, 6, 12>(8),
+        Of::template backward<16, 8, 6, 6, 6, 16>(1, 600),
+        Of::template backward<32, 16, 8, 2, 8, 12>(8),
         // 1536
         Of::template backward_by_two<16, 16, 6, 5, 8, 12>(4),
         Of::template backward<16, 16, 12, 5, 8, 12>(4),
