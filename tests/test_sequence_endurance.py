@@ -1,7 +1,7 @@
 """Sequences of every kind at random on two streams, for as long as one likes; the same one as often
 as one likes; and long ones.
 
-LLTM_ENDURANCE_SECONDS=900 LLTM_ENDURANCE_REPEATS=1000 \
+LLTM_ENDURANCE_SECONDS=900 LLTM_ENDURANCE_REPEATS=1000 LLTM_ENDURANCE_SEED=1 \
     python -m pytest tests/test_sequence_endurance.py -s
 """
 
@@ -19,6 +19,7 @@ from sequence_helpers import check_sequence, draw_masks, draw_sequence, evaluate
 from lltm_decoupled import lltm_sequence, reference
 
 SECONDS = float(os.environ.get("LLTM_ENDURANCE_SECONDS", "2"))
+SEED = int(os.environ.get("LLTM_ENDURANCE_SEED", "8"))
 REPEATS = int(os.environ.get("LLTM_ENDURANCE_REPEATS", "20"))
 WARM_UP = 100  # rounds, after which memory must not grow
 # steps, batch_size, input_features, state_size: one block, the grid and step by step
@@ -75,7 +76,7 @@ def tf32(request, gpu_target, monkeypatch):
 @pytest.mark.parametrize("device", sorted({target.device for target in TARGETS} - {"cpu"}))
 def test_mixed_sequences_on_two_streams(device):
     require_device(device)
-    dice = random.Random(8)
+    dice = random.Random(SEED)
     targets = [target for target in TARGETS if target.device == device]
     some = [(t, sizes, dice.choice(KINDS)) for t in targets for sizes in SIZES]
     with torch.cuda.device(device):
@@ -116,15 +117,18 @@ def test_the_same_bits_every_time(sizes, gpu_target, tf32):
         assert all_equal(list(evaluate(lltm_sequence, inputs).values()), expected), repeat
 
 
-@pytest.mark.parametrize("sizes", [(2048, 16, 16, 128), (2048, 16, 16, 512)], ids=str)
-def test_long_sequences_err_no_more_than_a_plain_loop(sizes, gpu_target, tf32):
+@pytest.mark.parametrize("state_size", [128, 512])
+def test_long_sequences_err_no_more_than_a_plain_loop(state_size, gpu_target, tf32):
     """Held against float64 by the norm of the difference, beside PyTorch's own operations."""
-    inputs = draw_sequence(gpu_target, *sizes)
-    wide = [t.double() for t in inputs]
-    exactly = evaluate(reference.lltm_sequence, wide)
+    inputs = draw_sequence(gpu_target, 2048, 16, 16, state_size)
+    # With larger weights a difference doubles every few steps, and cells drift away from zero.
+    inputs[1] *= 0.5
+    inputs[2][2 * state_size :] -= 0.3
+    exactly = evaluate(reference.lltm_sequence, [t.double() for t in inputs])
     plainly = evaluate(reference.lltm_sequence, inputs)
     for name, actual in evaluate(lltm_sequence, inputs).items():
         size = exactly[name].norm()
         ours, eager = ((t.double() - exactly[name]).norm() / size for t in (actual, plainly[name]))
-        allowed = 2 * eager if gpu_target.dtype != torch.float64 else 1e-10
+        # The plain loop in float64 is the reference itself.
+        allowed = 2 * eager + (1e-10 if gpu_target.dtype == torch.float64 else 0)
         assert ours <= allowed, f"{name}: {ours:.2g}, a plain loop {eager:.2g}"
