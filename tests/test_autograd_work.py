@@ -12,7 +12,7 @@ from lltm_decoupled import LLTM, lltm_cell, reference
 # Of the core's products tests/test_core_products.py and test_core_cuda.py try every subset. On a
 # processor where those of more rows are the core's too, tests/test_cpu_products.py runs this file
 # with ATen's.
-BATCH, FEATURES, STATE = 130, 3, 4
+BATCH, FEATURES, STATE = 260, 3, 4
 
 
 def profiled(run):
