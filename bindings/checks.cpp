@@ -23,7 +23,7 @@ std::string chosen(const char* variable, const char* one, const char* other) {
 std::string shown(at::IntArrayRef shape) {
   std::string text = "(";
   for (size_t i = 0; i < shape.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+    text += (i == 0 ? "" : ", ") + shown(shape[i]);
   }
   return text + (shape.size() == 1 ? ",)" : ")");
 }
@@ -92,7 +92,7 @@ int64_t check_weights(const at::Tensor& weights, int64_t input_features) {
   TORCH_CHECK(weights.size(0) == 3 * state_size && weights.size(1) == state_size + input_features,
               "lltm_decoupled: expected weights of shape (3 * state_size, state_size + "
               "input_features), with input_features = ",
-              input_features, " as input has, got ", shown(weights.sizes()));
+              shown(input_features), " as input has, got ", shown(weights.sizes()));
   return state_size;
 }
 

@@ -8,9 +8,12 @@
 
 namespace lltm_bindings {
 
-// As Python shows them: "(2, 4)", "(12,)", "torch.float32".
+// As Python shows them: "(2, 4)", "(12,)", "torch.float32". Numbers too are made text here: through
+// a stream they are lost, or the process, where a compiler links a libstdc++ of its own into this
+// library beside that of torch.
 std::string shown(at::IntArrayRef shape);
 std::string shown(at::ScalarType dtype);
+inline std::string shown(int64_t number) { return std::to_string(number); }
 
 struct CellSizes {
   int64_t batch_size;

@@ -97,7 +97,7 @@ class Cublas {
                              static_cast<int>(out.stride)};
     const cublasStatus_t status = gemm(handle_, sizes, b.data, a.data, add ? 1.0f : 0.0f, out.data);
     TORCH_CHECK(status == CUBLAS_STATUS_SUCCESS, "lltm_decoupled: cuBLAS error ",
-                static_cast<int>(status));
+                std::to_string(static_cast<int>(status)));
     return true;
   }
 

@@ -5,6 +5,8 @@
 #include <ATen/Dispatch.h>
 #include <ATen/core/Tensor.h>
 
+#include <string>
+
 #include "lltm.h"
 
 #ifdef LLTM_WITH_CUDA
@@ -155,9 +157,10 @@ void with_core(const at::Tensor& like, const Work& work) {
 }
 
 inline void check_status(int32_t status, const char* function) {
-  TORCH_CHECK(status <= 0, "lltm_decoupled: ", function, ": CUDA error ", status, ": ",
-              cuda_error(status));
-  TORCH_CHECK(status == 0, "lltm_decoupled: ", function, ": argument ", -status, " is invalid");
+  TORCH_CHECK(status <= 0, "lltm_decoupled: ", function, ": CUDA error ", std::to_string(status),
+              ": ", cuda_error(status));
+  TORCH_CHECK(status == 0, "lltm_decoupled: ", function, ": argument ", std::to_string(-status),
+              " is invalid");
 }
 
 }  // namespace lltm_bindings

@@ -44,9 +44,10 @@ OneLaunch plan_one_launch(const SequenceArguments& a, const SequenceSizes& sizes
   }
   TORCH_CHECK(wanted != "persistent" || launch.plan.path != LLTM_SEQUENCE_NONE,
               "lltm_decoupled: LLTM_SEQUENCE_PATH=persistent, and there is no such kernel for ",
-              simple ? "" : "zoneout, or for ", steps, steps == 1 ? " step" : " steps",
-              " of batch size ", sizes.batch_size, " and state size ", sizes.state_size, " in ",
-              a.input.scalar_type(), " on ", a.input.device());
+              simple ? "" : "zoneout, or for ", shown(steps), steps == 1 ? " step" : " steps",
+              " of batch size ", shown(sizes.batch_size), " and state size ",
+              shown(sizes.state_size), " in ", shown(a.input.scalar_type()), " on ",
+              a.input.device());
   return launch;
 }
 

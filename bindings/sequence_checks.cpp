@@ -24,14 +24,14 @@ int64_t check_batch_sizes(const at::Tensor& batch_sizes, int64_t batch_size, int
     TORCH_CHECK(sizes[t] > 0 && sizes[t] <= (t == 0 ? batch_size : sizes[t - 1]),
                 "lltm_decoupled: expected batch_sizes to be positive and to never grow, from at "
                 "most the batch_size of h0, ",
-                batch_size, ", got ", sizes[t], " at step ", t);
+                shown(batch_size), ", got ", shown(sizes[t]), " at step ", shown(t));
     sum += sizes[t];
   }
   TORCH_CHECK(steps == 0 || sizes[0] == batch_size,
               "lltm_decoupled: expected batch_sizes to begin with the batch_size of h0, ",
-              batch_size, ", got ", steps ? sizes[0] : 0);
+              shown(batch_size), ", got ", shown(steps ? sizes[0] : 0));
   TORCH_CHECK(sum == rows, "lltm_decoupled: expected batch_sizes to sum to the rows of input, ",
-              rows, ", got ", sum);
+              shown(rows), ", got ", shown(sum));
   return steps;
 }
 
@@ -75,7 +75,7 @@ SequenceSizes check_sequence(const SequenceArguments& a) {
                                        "input_features)";
   check_dense(a.input, "input");
   TORCH_CHECK(a.input.dim() == (packed ? 2 : 3), "lltm_decoupled: expected input to have ",
-              packed ? 2 : 3, " dimensions ", meaning, ", got shape ", shown(a.input.sizes()));
+              packed ? "2" : "3", " dimensions ", meaning, ", got shape ", shown(a.input.sizes()));
   check_matrix(a.weights, "weights", "(3 * state_size, state_size + input_features)");
   TORCH_CHECK(a.h0.defined() && a.h0.dim() == 2,
               "lltm_decoupled: expected h0 to have 2 dimensions (batch_size, state_size), got ",

@@ -47,7 +47,8 @@ std::vector<at::Tensor> tutorial_backward(const at::Tensor& grad_h, const at::Te
   const int64_t gates_shape[] = {B, 3 * H};
   const char* state_meaning = "(batch_size, state_size)";
   TORCH_CHECK(I >= 0, "lltm_decoupled: expected X of shape (batch_size, state_size + ",
-              "input_features) with state_size = ", H, " as weights has, got ", shown(X.sizes()));
+              "input_features) with state_size = ", shown(H), " as weights has, got ",
+              shown(X.sizes()));
   check_tensor(weights, "weights", weights_shape, "(3 * state_size, state_size + input_features)",
                X, "X");
   check_tensor(grad_h, "grad_h", state_shape, state_meaning, X, "X");
