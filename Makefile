@@ -4,6 +4,7 @@
 #   LLTM_WITH_CUDA=0|1      build without | insist on CUDA
 # make matrix ARGS='1.11.0 newest'   builds and tests other torches: toolchains/matrix.py
 # make toolchains         the core and the bindings through older and Windows toolchains
+# make sanitize           the core's kernels under compute-sanitizer, on a GPU
 PYTHON ?= python3
 TORCH ?= torch
 VENV ?= .venv
@@ -17,7 +18,7 @@ FORMATTED := $(CXX_FILES) $(wildcard benchmarks/stages/*.[ch]* $(EXAMPLES))
 BUILD_INPUTS := $(CXX_FILES) setup.py pyproject.toml lltm_decoupled/_version.py \
 	$(wildcard build_support/*.py)
 
-.PHONY: demo test matrix toolchains lint format clean FORCE
+.PHONY: demo test matrix toolchains sanitize lint format clean FORCE
 
 demo: $(STAMPS)/built
 	$(PY) -m lltm_decoupled demo $(ARGS)
@@ -32,6 +33,16 @@ matrix:
 toolchains: $(STAMPS)/checkers
 	$(PY) toolchains/install.py
 	$(PY) -m pytest toolchains -n auto --dist worksteal -rs $(ARGS)
+
+# Only our kernels are looked at. The tests copy all inputs from the host, so that initcheck finds no
+# fault of torch's.
+SANITIZED := tests/test_core_cuda.py tests/test_core_step.py tests/test_core_sequence.py \
+	tests/test_core_sequence_spread.py
+sanitize: $(STAMPS)/built
+	for tool in memcheck racecheck initcheck; do \
+		LLTM_REQUIRE_CUDA=1 compute-sanitizer --tool $$tool --error-exitcode 1 \
+			--kernel-name kernel_substring=lltm $(PY) -m pytest -q $(SANITIZED) $(ARGS) || exit 1; \
+	done
 
 lint: $(STAMPS)/built
 	$(PY) -m ruff check .
