@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include "fast_math.cuh"
 #include "lltm_math.h"
 #include "lltm_sequence.h"
 #include "lltm_types.h"
@@ -28,6 +29,18 @@ __device__ __forceinline__ float rounded(float value) {
   store(value, &stored);
   return load(stored);
 }
+
+// The gate math: a half type rounds more than the fast one errs.
+template <typename S>
+struct BlockMathOf {
+  typedef FastMath Type;
+};
+template <>
+struct BlockMathOf<float> {
+  typedef CloseMath Type;
+};
+template <typename S>
+using BlockMath = typename BlockMathOf<S>::Type;
 
 // Of two values that `lane` and its neighbour at `distance` both have parts of, each lane gets one
 // whole: `upper` says which.
@@ -64,6 +77,30 @@ struct StepRows<true> {
   __device__ __forceinline__ bool has(int64_t t, int64_t row) const {
     return row < lines[t * advance + 1] - lines[t * advance];
   }
+};
+
+// Where a unit of a row has its values of a step, in arrays of states; with packed data it must
+// have the step.
+template <bool kPacked>
+struct UnitPlaces {
+  StepRows<kPacked> rows;
+  int64_t row, H;
+  int unit;
+  int64_t states_of_step;
+  __device__ __forceinline__ UnitPlaces(const SequenceShape& s, bool from_the_end, int64_t row,
+                                        int unit)
+      : rows(s, from_the_end),
+        row(row),
+        H(s.state_size),
+        unit(unit),
+        states_of_step(rows.advance * s.state_size) {}
+  __device__ __forceinline__ int64_t first() const { return (rows[0] + row) * H + unit; }
+  // `ahead` steps after step t, whose place is known.
+  __device__ __forceinline__ int64_t after(int64_t place, int t, int ahead) const {
+    return kPacked ? (rows[t + ahead] + row) * H + unit : place + ahead * states_of_step;
+  }
+  // The same in gates, of the first of the three.
+  __device__ __forceinline__ int64_t in_gates(int64_t place) const { return 3 * place - 2 * unit; }
 };
 
 }  // namespace

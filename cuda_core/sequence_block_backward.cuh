@@ -3,6 +3,7 @@
 #define LLTM_SEQUENCE_BLOCK_BACKWARD_CUH_
 
 #include "sequence_block.cuh"
+#include "sequence_gradient.cuh"
 
 namespace lltm {
 namespace {
@@ -70,13 +71,14 @@ __global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceB
     return exchange_sum(kRows == 2 && eighth >= 4, s[0], s[kRows - 1], 4);
   };
 
-  const StepRows<kPacked> rows(a.shape, !a.shape.reverse);
+  const UnitPlaces<kPacked> places(a.shape, !a.shape.reverse, row, unit);
+  const StepRows<kPacked>& rows = places.rows;
   const int steps = static_cast<int>(a.shape.steps);
-  const auto load_saved = [&](int t) {
+  const auto has = [&](int t) { return inside && t < steps && rows.has(t, row); };
+  const auto load_saved = [&](bool has_step, int64_t place) {
     Saved saved = {};
-    if (!inside || t >= steps || !rows.has(t, row)) return saved;
-    const int64_t place = (rows[t] + row) * H + unit;
-    const S* const activations = a.activations + (rows[t] + row) * 3 * H + unit;
+    if (!has_step) return saved;
+    const S* const activations = a.activations + places.in_gates(place);
     if (a.grad_output) saved.grad_output = load(a.grad_output[place]);
     saved.input_gate = load(activations[0]);
     saved.output_gate = load(activations[H]);
@@ -85,43 +87,54 @@ __global__ void __launch_bounds__(2 * kWidth, 1) backward_kernel(const SequenceB
     return saved;
   };
 
+  // Before the first step nothing flows: its product is that of zeros.
+  float* const zeros = reinterpret_cast<float*>(shared_d[1]);
+  for (int i = threadIdx.x; i < kRows * 3 * kWidth; i += 2 * kWidth) zeros[i] = 0.0f;
   const int64_t at = row * H + unit;
   float d_cell = inside ? a.d_cell[at] : 0.0f;
   float d_h = inside && a.d_h_n ? load(a.d_h_n[at]) : 0.0f;
-  Saved next = load_saved(0);
   bool had_step = false;
+  bool has_next = has(0);
+  int64_t next_place = has_next ? places.first() : 0;
+  Saved next = load_saved(has_next, next_place);
+  __syncthreads();
   for (int t = 0; t < steps; ++t) {
+    const int64_t place = next_place;
+    const bool has_step = has_next;
     const Saved saved = next;
-    next = load_saved(t + 1);
-    if (inside && t + kAhead < steps && rows.has(t + kAhead, row)) {
-      const int64_t place = (rows[t + kAhead] + row) * H + unit;
-      const S* const activations = a.activations + (rows[t + kAhead] + row) * 3 * H + unit;
-      if (a.grad_output) prefetch(a.grad_output + place);
-      prefetch(activations);
-      prefetch(activations + H);
-      prefetch(activations + 2 * H);
-      prefetch(a.new_cell + place);
-    }
-    if (t > 0) {
-      const float d_old_h = rounded<S>(product((t - 1) & 1));
-      if (had_step) d_h = d_old_h;
-    }
+    has_next = has(t + 1);
+    if (has_next) next_place = places.after(place, t, 1);
+    next = load_saved(has_next, next_place);
+    const Coefficients<float> c =
+        coefficients<BlockMath<S>>(saved.input_gate, saved.output_gate, saved.candidate_cell,
+                                   saved.new_cell, saved.grad_output);
+    const float d_old_h = rounded<S>(product((t + 1) & 1));
+    if (had_step) d_h = d_old_h;
     const bool flows = had_step || a.d_h_n || a.grad_output;
-    const bool has_step = inside && rows.has(t, row);
     had_step = has_step;
-    const CellGradient<float> gradient =
-        cell_backward_saved(flows, d_h + saved.grad_output, d_cell, saved.input_gate,
-                            saved.output_gate, saved.candidate_cell, saved.new_cell);
-    if (has_step) d_cell = gradient.d_old_cell;
-    const float d_gates[3] = {has_step ? rounded<S>(gradient.d_input) : 0.0f,
-                              has_step ? rounded<S>(gradient.d_output) : 0.0f,
-                              has_step ? rounded<S>(gradient.d_candidate) : 0.0f};
+    float d_new_cell = d_cell;
+    float d_gates[3];
+    differentiate(c, flows, d_h, d_new_cell, d_gates);
+    if (has_step) d_cell = d_new_cell;
     float* const shared = reinterpret_cast<float*>(shared_d[t & 1][my_row]);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
+      d_gates[gate] = has_step ? rounded<S>(d_gates[gate]) : 0.0f;
       shared[gate * kWidth + unit] = d_gates[gate];
-      if (writes && has_step)
-        store(d_gates[gate], a.d_gates + (rows[t] + row) * 3 * H + gate * H + unit);
+    }
+    if (writes && has_step) {
+      S* const to = a.d_gates + places.in_gates(place);
+#pragma unroll
+      for (int gate = 0; gate < 3; ++gate) store(d_gates[gate], to + gate * H);
+    }
+    if (has(t + kAhead)) {
+      const int64_t later = places.after(place, t, kAhead);
+      const S* const activations = a.activations + places.in_gates(later);
+      if (a.grad_output) prefetch(a.grad_output + later);
+      prefetch(activations);
+      prefetch(activations + H);
+      prefetch(activations + 2 * H);
+      prefetch(a.new_cell + later);
     }
     __syncthreads();
   }

@@ -38,24 +38,27 @@ __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceFo
     }
   }
 
-  const StepRows<kPacked> rows(a.shape, a.shape.reverse);
+  const UnitPlaces<kPacked> places(a.shape, a.shape.reverse, row, unit);
+  const StepRows<kPacked>& rows = places.rows;
   const int64_t at = row * H + unit;
   float cell = inside ? (a.c0 ? load(a.c0[at]) : a.cell[at]) : 0.0f;
   float h = inside ? load(a.h0[at]) : 0.0f;
   reinterpret_cast<float*>(shared_h[0][my_row])[unit] = h;
   bool has_next = inside && rows.has(0, row);
+  int64_t next_place = has_next ? places.first() : 0;
   float next[3];
 #pragma unroll
   for (int gate = 0; gate < 3; ++gate) {
-    next[gate] = has_next ? load(a.gates[(rows[0] + row) * 3 * H + gate * H + unit]) : 0.0f;
+    next[gate] = has_next ? load(a.gates[places.in_gates(next_place) + gate * H]) : 0.0f;
   }
   __syncthreads();
 
   const int steps = static_cast<int>(a.shape.steps);
   for (int t = 0; t < steps; ++t) {
-    S* const gates = a.gates + (rows[t] + row) * 3 * H + unit;
+    const int64_t place = next_place;
     const bool has_step = has_next;
     has_next = inside && t + 1 < steps && rows.has(t + 1, row);
+    if (has_next) next_place = places.after(place, t, 1);
     const bool prefetches = inside && t + kAhead < steps && rows.has(t + kAhead, row);
     float sums[kRows][2][3] = {};
 #pragma unroll
@@ -76,6 +79,7 @@ __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceFo
         }
       }
     }
+    const S* const next_gates = a.gates + places.in_gates(next_place);
     float x[3];
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
@@ -85,23 +89,24 @@ __global__ void __launch_bounds__(2 * kWidth, 1) forward_kernel(const SequenceFo
         s[r] = exchange_sum(quarter & 1, sums[r][0][gate], sums[r][1][gate], 1);
       }
       x[gate] = next[gate] + exchange_sum(kRows == 2 && quarter >= 2, s[0], s[kRows - 1], 2);
-      if (has_next) {
-        next[gate] = load(a.gates[(rows[t + 1] + row) * 3 * H + gate * H + unit]);
-      }
-      if (prefetches) {
-        prefetch(a.gates + (rows[t + kAhead] + row) * 3 * H + gate * H + unit);
-      }
+      if (has_next) next[gate] = load(next_gates[gate * H]);
     }
-    const CellState<float> state = cell_forward(x[0], x[1], x[2], cell);
+    const CellState<float> state = cell_forward_by<BlockMath<S>>(x[0], x[1], x[2], cell);
     if (has_step) {
       cell = state.new_cell;
       h = rounded<S>(state.new_h);
     }
     reinterpret_cast<float*>(shared_h[(t + 1) & 1][my_row])[unit] = h;
+    if (prefetches) {
+      const S* const later = a.gates + places.in_gates(places.after(place, t, kAhead));
+      prefetch(later);
+      prefetch(later + H);
+      prefetch(later + 2 * H);
+    }
     if (writes && has_step) {
-      const int64_t place = (rows[t] + row) * H + unit;
       store(h, a.output + place);
       if (a.new_cell) {
+        S* const gates = a.gates + places.in_gates(place);
         store(state.new_cell, a.new_cell + place);
         store(state.input_gate, gates);
         store(state.output_gate, gates + H);

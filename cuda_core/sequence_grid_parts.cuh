@@ -7,6 +7,7 @@
 #include "lltm_sequence.h"
 #include "sequence_block.cuh"
 #include "sequence_exchange.cuh"
+#include "sequence_gradient.cuh"
 #include "tensor_core_double.cuh"
 #include "tensor_core_tf32.cuh"
 
@@ -95,6 +96,26 @@ struct LaneUnits {
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) reinterpret_cast<uint4*>(&units)[i] = quads[i][lane];
     return units;
+  }
+};
+
+// The coefficients of a pair of units for each of kCount threads, in shared memory.
+template <typename Value, int kCount>
+struct CoefficientPairs {
+  typename Vector<Value>::Two values[5][kCount];
+
+  __device__ __forceinline__ void put(int i, const Coefficients<Value>& first,
+                                      const Coefficients<Value>& second) {
+    values[0][i] = two_of(first.grad_output, second.grad_output);
+    values[1][i] = two_of(first.d_cell_of_h, second.d_cell_of_h);
+    values[2][i] = two_of(first.d_output_of_h, second.d_output_of_h);
+    values[3][i] = two_of(first.d_input_of_cell, second.d_input_of_cell);
+    values[4][i] = two_of(first.d_candidate_of_cell, second.d_candidate_of_cell);
+  }
+  __device__ __forceinline__ void get(int i, Coefficients<Value>& first,
+                                      Coefficients<Value>& second) const {
+    first = {values[0][i].x, values[1][i].x, values[2][i].x, values[3][i].x, values[4][i].x};
+    second = {values[0][i].y, values[1][i].y, values[2][i].y, values[3][i].y, values[4][i].y};
   }
 };
 
