@@ -1,9 +1,12 @@
 // Sequences in one block each.
 #include <cuda_runtime.h>
 
+#include "device.cuh"
 #include "lltm.h"
 #include "sequence_block_backward.cuh"
+#include "sequence_block_fma.cuh"
 #include "sequence_block_forward.cuh"
+#include "sequence_block_tensor.cuh"
 #include "sequence_paths.cuh"
 
 namespace lltm {
@@ -12,36 +15,82 @@ namespace {
 // Rows beyond which the blocks take turns too often.
 const int64_t kMostRows = 2048;
 
-// One row a block while there are processors for it.
-bool one_row_each(int64_t batch_size) {
-  int device = 0;
-  int processors = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return true;
-  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  return batch_size <= processors;
+template <typename Product>
+unsigned blocks_of(const SequenceShape& shape) {
+  return static_cast<unsigned>((shape.batch_size + Product::kRows - 1) / Product::kRows);
 }
 
-template <int kWidth, int kRows, bool kPacked, typename S>
-void launch_kernel(const SequenceForward<S>& a, unsigned blocks, cudaStream_t stream) {
-  forward_kernel<S, kWidth, kRows, kPacked><<<blocks, 2 * kWidth, 0, stream>>>(a);
+template <typename S>
+struct ForwardPass {
+  typedef SequenceForward<S> Arguments;
+  template <int kWidth, int kRows>
+  using Fma = FmaForward<S, kWidth, kRows>;
+  template <int kWidth>
+  using Tensor = TensorForward<S, kWidth>;
+
+  template <typename Product, bool kPacked>
+  static void launch(const Arguments& a, cudaStream_t stream) {
+    const unsigned blocks = blocks_of<Product>(a.shape);
+    forward_kernel<Product, S, kPacked><<<blocks, Product::kThreads, 0, stream>>>(a);
+  }
+};
+
+template <typename S>
+struct BackwardPass {
+  typedef SequenceBackward<S> Arguments;
+  template <int kWidth, int kRows>
+  using Fma = FmaBackward<S, kWidth, kRows>;
+  template <int kWidth>
+  using Tensor = TensorBackward<S, kWidth>;
+
+  template <typename Product, bool kPacked>
+  static void launch(const Arguments& a, cudaStream_t stream) {
+    const unsigned blocks = blocks_of<Product>(a.shape);
+    backward_kernel<Product, S, kPacked><<<blocks, Product::kThreads, 0, stream>>>(a);
+  }
+};
+
+// Half types on a Hopper GPU by tensor cores; returns whether it is one.
+template <typename Pass, int kWidth, bool kIsHalf>
+struct ByTensorCores {
+  static bool launch(const typename Pass::Arguments&, cudaStream_t) { return false; }
+};
+template <typename Pass, int kWidth>
+struct ByTensorCores<Pass, kWidth, true> {
+  static bool launch(const typename Pass::Arguments& a, cudaStream_t stream) {
+    if (!has_hopper_kernels()) return false;
+    typedef typename Pass::template Tensor<kWidth> Product;
+    if (a.shape.first_rows) {
+      Pass::template launch<Product, true>(a, stream);
+    } else {
+      Pass::template launch<Product, false>(a, stream);
+    }
+    return true;
+  }
+};
+
+template <typename Pass, int kWidth, typename S>
+void launch_width(const typename Pass::Arguments& a, cudaStream_t stream) {
+  typedef typename Pass::template Fma<kWidth, 1> OneRow;
+  typedef typename Pass::template Fma<kWidth, 2> TwoRows;
+  if (ByTensorCores<Pass, kWidth, sizeof(S) == 2>::launch(a, stream)) return;
+  if (a.shape.first_rows) {
+    Pass::template launch<OneRow, true>(a, stream);
+  } else if (a.shape.batch_size <= device_attribute(cudaDevAttrMultiProcessorCount)) {
+    Pass::template launch<OneRow, false>(a, stream);  // there are processors for it
+  } else {
+    Pass::template launch<TwoRows, false>(a, stream);
+  }
 }
 
-template <int kWidth, int kRows, bool kPacked, typename S>
-void launch_kernel(const SequenceBackward<S>& a, unsigned blocks, cudaStream_t stream) {
-  backward_kernel<S, kWidth, kRows, kPacked><<<blocks, 2 * kWidth, 0, stream>>>(a);
-}
-
-template <int kRows, bool kPacked>
-void launch_rows(const SequenceForward<double>&, cudaStream_t) {}
-
-template <int kRows, bool kPacked>
-void launch_rows(const SequenceBackward<double>&, cudaStream_t) {}
-
-template <int kRows, bool kPacked, typename Arguments>
-void launch_rows(const Arguments& a, cudaStream_t stream) {
-  const unsigned blocks = static_cast<unsigned>((a.shape.batch_size + kRows - 1) / kRows);
-  if (a.shape.state_size <= 64) return launch_kernel<64, kRows, kPacked>(a, blocks, stream);
-  launch_kernel<128, kRows, kPacked>(a, blocks, stream);
+template <typename Pass, typename S>
+int32_t launch_pass(const typename Pass::Arguments& a, cudaStream_t stream) {
+  if (a.shape.state_size <= 64) {
+    launch_width<Pass, 64, S>(a, stream);
+  } else {
+    launch_width<Pass, 128, S>(a, stream);
+  }
+  return static_cast<int32_t>(cudaGetLastError());
 }
 
 }  // namespace
@@ -58,24 +107,29 @@ template bool fits_block<double>(int64_t, int64_t);
 template bool fits_block<lltm_half>(int64_t, int64_t);
 template bool fits_block<lltm_bfloat16>(int64_t, int64_t);
 
-template <template <typename> class Arguments, typename S>
-int32_t launch_block(const Arguments<S>& a, cudaStream_t stream) {
-  if (a.shape.first_rows) {
-    launch_rows<1, true>(a, stream);
-  } else if (one_row_each(a.shape.batch_size)) {
-    launch_rows<1, false>(a, stream);
-  } else {
-    launch_rows<2, false>(a, stream);
-  }
-  return static_cast<int32_t>(cudaGetLastError());
+template <typename S>
+int32_t launch_block(const SequenceForward<S>& a, cudaStream_t stream) {
+  return launch_pass<ForwardPass<S>, S>(a, stream);
+}
+
+template <typename S>
+int32_t launch_block(const SequenceBackward<S>& a, cudaStream_t stream) {
+  return launch_pass<BackwardPass<S>, S>(a, stream);
+}
+
+template <>
+int32_t launch_block(const SequenceForward<double>&, cudaStream_t) {
+  return -3;
+}
+template <>
+int32_t launch_block(const SequenceBackward<double>&, cudaStream_t) {
+  return -3;
 }
 
 template int32_t launch_block(const SequenceForward<float>&, cudaStream_t);
-template int32_t launch_block(const SequenceForward<double>&, cudaStream_t);
 template int32_t launch_block(const SequenceForward<lltm_half>&, cudaStream_t);
 template int32_t launch_block(const SequenceForward<lltm_bfloat16>&, cudaStream_t);
 template int32_t launch_block(const SequenceBackward<float>&, cudaStream_t);
-template int32_t launch_block(const SequenceBackward<double>&, cudaStream_t);
 template int32_t launch_block(const SequenceBackward<lltm_half>&, cudaStream_t);
 template int32_t launch_block(const SequenceBackward<lltm_bfloat16>&, cudaStream_t);
 

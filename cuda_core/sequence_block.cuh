@@ -1,6 +1,8 @@
 // A whole sequence in one block, for few rows and a state of at most 128: the recurrent weights lie
 // in the registers of its threads, h (or the d_gates) in shared memory, and no block waits for
-// another. The state is padded to kWidth units, a multiple of 32, with zeros.
+// another. The state is padded to kWidth units, a multiple of 32, with zeros. The kernels take
+// their product from a class that has the weights: sequence_block_fma.cuh,
+// sequence_block_tensor.cuh.
 #ifndef LLTM_SEQUENCE_BLOCK_CUH_
 #define LLTM_SEQUENCE_BLOCK_CUH_
 
@@ -42,11 +44,12 @@ struct BlockMathOf<float> {
 template <typename S>
 using BlockMath = typename BlockMathOf<S>::Type;
 
-// Of two values that `lane` and its neighbour at `distance` both have parts of, each lane gets one
-// whole: `upper` says which.
-__device__ __forceinline__ float exchange_sum(bool upper, float first, float second, int distance) {
-  const float mine = upper ? second : first;
-  return mine + __shfl_xor_sync(0xffffffffu, upper ? first : second, distance);
+// Of a gate's unit for a column; beyond the state zero.
+template <typename S>
+__device__ __forceinline__ float weight(const SequenceShape& shape, const S* weights, int gate,
+                                        int unit, int column, int H) {
+  if (unit >= H || column >= H) return 0.0f;
+  return load(weights[(gate * shape.state_size + unit) * shape.weights_stride + column]);
 }
 
 // Which rows of the arrays the steps have: step t of those taken, first to last.

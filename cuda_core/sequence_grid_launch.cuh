@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include "device.cuh"
 #include "sequence_grid_kernel.cuh"
 #include "sequence_paths.cuh"
 
@@ -28,35 +29,16 @@ struct GridChoice {
   int64_t ring_bytes;
 };
 
-inline int device_attribute(cudaDeviceAttr attribute, int device) {
-  int value = 0;
-  return cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess ? value : 0;
-}
-
-// Whether this binary has the machine code in which the kernels are not empty. A GPU of that kind
-// runs PTX of an older one, too.
-inline bool has_kernels() {
-#ifdef __CUDA_ARCH_LIST__
-  const int archs[] = {__CUDA_ARCH_LIST__};
-  for (const int arch : archs) {
-    if (arch == 900) return true;
-  }
-#endif
-  return false;
-}
-
 // The first that the state fits and that is good for as many turns as the rows take.
 inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
   GridChoice choice = {};
-  int device = 0;
-  if (!has_kernels() || is_empty(s) || cudaGetDevice(&device) != cudaSuccess) return choice;
-  if (device_attribute(cudaDevAttrComputeCapabilityMajor, device) != 9) return choice;
-  if (!device_attribute(cudaDevAttrCooperativeLaunch, device)) return choice;
+  if (is_empty(s) || !has_hopper_kernels()) return choice;
+  if (!device_attribute(cudaDevAttrCooperativeLaunch)) return choice;
   // Pairs of units are read at once.
   if (s.state_size % 2 != 0) return choice;
-  const int processors = device_attribute(cudaDevAttrMultiProcessorCount, device);
+  const int processors = device_attribute(cudaDevAttrMultiProcessorCount);
   const size_t memory =
-      static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+      static_cast<size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
   for (const GridKernel& kernel : table.kernels) {
     if (!kernel.kernel) break;
     if (s.state_size > kernel.padded) continue;

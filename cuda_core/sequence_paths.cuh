@@ -12,8 +12,10 @@ namespace lltm {
 // One block has a row or two and all weights: sequence_block.cu.
 template <typename S>
 bool fits_block(int64_t batch_size, int64_t state_size);
-template <template <typename> class Arguments, typename S>
-int32_t launch_block(const Arguments<S>& a, cudaStream_t stream);
+template <typename S>
+int32_t launch_block(const SequenceForward<S>& a, cudaStream_t stream);
+template <typename S>
+int32_t launch_block(const SequenceBackward<S>& a, cudaStream_t stream);
 
 // All blocks together: sequence_grid_*.cu. Without blocks: it does not fit.
 struct GridPlan {

@@ -1,0 +1,165 @@
+// The products of a sequence in one block by multiply-add, in float: any GPU, every type.
+#ifndef LLTM_SEQUENCE_BLOCK_FMA_CUH_
+#define LLTM_SEQUENCE_BLOCK_FMA_CUH_
+
+#include "sequence_block.cuh"
+
+namespace lltm {
+namespace {
+
+// Of two values that `lane` and its neighbour at `distance` both have parts of, each lane gets one
+// whole: `upper` says which.
+__device__ __forceinline__ float exchange_sum(bool upper, float first, float second, int distance) {
+  const float mine = upper ? second : first;
+  return mine + __shfl_xor_sync(0xffffffffu, upper ? first : second, distance);
+}
+
+// Four neighbouring threads share two units: each sums a quarter of the columns for the three gates
+// of both, for every row of the block. With two rows each thread then has one unit of one row.
+template <typename S, int kWidth, int kRows_>
+class FmaForward {
+ public:
+  static const int kRows = kRows_;
+  static const int kThreads = 2 * kWidth;
+  static const bool kIsHere = true;
+  struct Memory {
+    float4 h[2][kRows][kWidth / 4];
+  };
+
+  __device__ __forceinline__ FmaForward(const SequenceShape& shape, const S* weights,
+                                        Memory& memory)
+      : memory(memory), quarter(threadIdx.x & 3), pair(threadIdx.x >> 2) {
+    const int H = static_cast<int>(shape.state_size);
+#pragma unroll
+    for (int v = 0; v < 2; ++v) {
+#pragma unroll
+      for (int gate = 0; gate < 3; ++gate) {
+#pragma unroll
+        for (int k = 0; k < kWidth / 4; ++k) {
+          const int column = 16 * (k / 4) + 4 * quarter + k % 4;
+          w[v][gate][k] = weight(shape, weights, gate, 2 * pair + v, column, H);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ int unit() const { return 2 * pair + (quarter & 1); }
+  __device__ __forceinline__ int row() const { return kRows == 2 ? quarter >> 1 : 0; }
+  // Of the threads that have the same unit of the same row, one.
+  __device__ __forceinline__ bool is_first() const { return kRows == 2 || quarter < 2; }
+
+  __device__ __forceinline__ void put(int buffer, float h) {
+    reinterpret_cast<float*>(memory.h[buffer][row()])[unit()] = h;
+  }
+  // Of this thread's unit and row, for the three gates.
+  __device__ __forceinline__ void multiply(int buffer, float (&x)[3]) const {
+    float sums[kRows][2][3] = {};
+#pragma unroll
+    for (int j = 0; j < kWidth / 16; ++j) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 h = memory.h[buffer][r][4 * j + quarter];
+#pragma unroll
+        for (int v = 0; v < 2; ++v) {
+#pragma unroll
+          for (int gate = 0; gate < 3; ++gate) {
+            float& sum = sums[r][v][gate];
+            sum += h.x * w[v][gate][4 * j];
+            sum += h.y * w[v][gate][4 * j + 1];
+            sum += h.z * w[v][gate][4 * j + 2];
+            sum += h.w * w[v][gate][4 * j + 3];
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) {
+      float s[kRows];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        s[r] = exchange_sum(quarter & 1, sums[r][0][gate], sums[r][1][gate], 1);
+      }
+      x[gate] = exchange_sum(kRows == 2 && quarter >= 2, s[0], s[kRows - 1], 2);
+    }
+  }
+
+ private:
+  Memory& memory;
+  const int quarter, pair;
+  float w[2][3][kWidth / 4];
+};
+
+// Eight neighbouring threads share four units: each sums an eighth of the 3 * kWidth d_gates for
+// the four, for every row. With two rows each thread then has one unit of one row.
+template <typename S, int kWidth, int kRows_>
+class FmaBackward {
+  static const int kColumns = 3 * kWidth / 8;  // of a thread
+
+ public:
+  static const int kRows = kRows_;
+  static const int kThreads = 2 * kWidth;
+  static const bool kIsHere = true;
+  struct Memory {
+    float4 d_gates[2][kRows][3 * kWidth / 4];
+  };
+
+  __device__ __forceinline__ FmaBackward(const SequenceShape& shape, const S* weights,
+                                         Memory& memory)
+      : memory(memory), eighth(threadIdx.x & 7), four(threadIdx.x >> 3) {
+    const int H = static_cast<int>(shape.state_size);
+#pragma unroll
+    for (int k = 0; k < kColumns; ++k) {
+      const int column = 32 * (k / 4) + 4 * eighth + k % 4;  // of the padded d_gates
+#pragma unroll
+      for (int v = 0; v < 4; ++v) {
+        w[k][v] = weight(shape, weights, column / kWidth, column % kWidth, 4 * four + v, H);
+      }
+    }
+  }
+
+  __device__ __forceinline__ int unit() const { return 4 * four + (eighth & 3); }
+  __device__ __forceinline__ int row() const { return kRows == 2 ? eighth >> 2 : 0; }
+  __device__ __forceinline__ bool is_first() const { return kRows == 2 || eighth < 4; }
+
+  __device__ __forceinline__ void put(int buffer, const float (&d_gates)[3]) {
+    float* const to = reinterpret_cast<float*>(memory.d_gates[buffer][row()]) + unit();
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) to[gate * kWidth] = d_gates[gate];
+  }
+  // d_h = d_gates @ weights, of this thread's unit and row
+  __device__ __forceinline__ float multiply(int buffer) const {
+    float sums[kRows][4] = {};
+#pragma unroll
+    for (int j = 0; j < kColumns / 4; ++j) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        const float4 d = memory.d_gates[buffer][r][8 * j + eighth];
+#pragma unroll
+        for (int v = 0; v < 4; ++v) {
+          sums[r][v] += d.x * w[4 * j][v];
+          sums[r][v] += d.y * w[4 * j + 1][v];
+          sums[r][v] += d.z * w[4 * j + 2][v];
+          sums[r][v] += d.w * w[4 * j + 3][v];
+        }
+      }
+    }
+    float s[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const float even = exchange_sum(eighth & 1, sums[r][0], sums[r][1], 1);
+      const float odd = exchange_sum(eighth & 1, sums[r][2], sums[r][3], 1);
+      s[r] = exchange_sum(eighth & 2, even, odd, 2);
+    }
+    return exchange_sum(kRows == 2 && eighth >= 4, s[0], s[kRows - 1], 4);
+  }
+
+ private:
+  Memory& memory;
+  const int eighth, four;
+  float w[kColumns][4];
+};
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_BLOCK_FMA_CUH_
