@@ -129,7 +129,7 @@ def test_a_full_disk_ends_all_and_loses_no_update(alone, folder):
     script = folder / "full.py"
     script.write_text(FULL_DISK)
     (code, line), (other_code, silence) = start(2, script, *demo(folder))
-    assert code == other_code == 2 and silence == ""
+    assert (code, other_code, silence) == (2, 2, ""), line
     assert "No space left on device" in line and line.count("\n") == 1
     assert checkpoint.load(str(folder / "last.pt"))["step"] == 2
 

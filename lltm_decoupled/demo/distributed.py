@@ -54,17 +54,22 @@ def tell_mistake(line):
         _meet("told")
 
 
-def _meet(name):
-    """Return when every process is here or, after PATIENCE, when some must have died."""
-    others = range(1, count())
+def _meet(name, leave=lambda: None):
+    """Call ``leave`` when every process is here or, after PATIENCE, when some must have died.
+
+    The first one does it last: it may hold the store, and two that close their connections to each
+    other at once might abort each other.
+    """
+    store = None
     with contextlib.suppress(RuntimeError, ValueError):
         store = _store()
         store.set(f"{name} {rank()}", "here")
         store.wait([f"{name} {number}" for number in range(count())], PATIENCE)
-        # The first, which may hold the store, leaves last.
         if is_first():
-            store.wait([f"{name} {number} left" for number in others], PATIENCE)
-        else:
+            store.wait([f"{name} {number} left" for number in range(1, count())], PATIENCE)
+    leave()
+    if store is not None:
+        with contextlib.suppress(RuntimeError, ValueError):
             store.set(f"{name} {rank()} left", "yes")
 
 
@@ -96,12 +101,14 @@ def joined():
     dist.init_process_group("gloo", store=_store(), rank=rank(), world_size=count())
     try:
         yield
-        _meet("ended")  # another process may still receive what this one has sent
-    except UserError:
-        _meet("ended")
+    except UserError:  # of all processes
+        _meet("ended", dist.destroy_process_group)
         raise
-    finally:
+    except BaseException:
         dist.destroy_process_group()
+        raise
+    # Another process may still receive what this one has sent.
+    _meet("ended", dist.destroy_process_group)
 
 
 def agreed(action, *arguments):
