@@ -2,10 +2,11 @@
 
 import json
 import signal
+from pathlib import Path
 
 import pytest
 import torch
-from process_helpers import DIES, FULL_DISK, ONE_MISTAKE, start, torchrun
+from process_helpers import DIES, FULL_DISK, ONE_MISTAKE, THREADS, start, torchrun
 from torch import distributed as torch_distributed
 
 from lltm_decoupled import cli
@@ -74,6 +75,15 @@ def test_two_processes_give_the_curve_of_one(alone, folder):
     assert "processes  2" in output and "agrees" in output
     assert_same_training(alone, folder)
     assert '"processes": 2' in (folder / "curve").read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no list of threads here")
+@pytest.mark.parametrize("words, expected", [([], 0), (["--lr", "1e30"], 2)], ids=["ends", "fails"])
+def test_no_thread_outlives_the_processes_group(alone, folder, words, expected):
+    script = folder / "threads.py"
+    script.write_text(THREADS)
+    ends = start(2, script, *demo(folder, *words))
+    assert [code for code, _ in ends] == [expected] * 2, ends
 
 
 @needs_sigkill

@@ -6,7 +6,10 @@ function here is the trivial one and no process group is made.
 
 import contextlib
 import functools
+import gc
+import importlib
 import os
+import traceback
 from datetime import timedelta
 
 import torch
@@ -97,18 +100,29 @@ def joined():
         return
     if not dist.is_available():
         raise UserError("this torch has no torch.distributed: start one process only")
+    # Its functions keep the group that there is when it is first imported, for ever: now, none.
+    importlib.import_module("torch.distributed.nn.functional")
     # What the processes tell each other is on the CPU, even where the gradients are not.
     dist.init_process_group("gloo", store=_store(), rank=rank(), world_size=count())
     try:
         yield
-    except UserError:  # of all processes
-        _meet("ended", dist.destroy_process_group)
+    except UserError as error:  # of all processes
+        traceback.clear_frames(error.__traceback__)  # which hold the model
+        _meet("ended", _leave)
         raise
     except BaseException:
         dist.destroy_process_group()
         raise
     # Another process may still receive what this one has sent.
-    _meet("ended", dist.destroy_process_group)
+    _meet("ended", _leave)
+
+
+def _leave():
+    """End the group and its threads: those that still run when the interpreter ends may abort the
+    process. The replica of a model holds the group, but nobody uses it any more.
+    """
+    gc.collect()
+    dist.destroy_process_group()
 
 
 def agreed(action, *arguments):
