@@ -32,11 +32,10 @@ bool fits_fused_cell(const at::Tensor& input, const CellSizes& sizes) {
 // The same for the gradients; measured on an H200 with sizes from (1, 32, 64) to (256, 128, 128)
 // and (16, 1024, 1024).
 bool fits_fused_gradients(const at::Tensor& input, const CellSizes& sizes) {
-  const int64_t width = sizes.state_size + sizes.input_features;
+  if (!kWithCuda || !input.is_cuda()) return false;
   const bool is_full_float = input.scalar_type() == at::kFloat && !allows_tf32(input);
-  if (!kWithCuda || !input.is_cuda() || sizes.batch_size > (is_full_float ? 256 : 128)) {
-    return false;
-  }
+  if (sizes.batch_size > (is_full_float ? 256 : 128)) return false;
+  const int64_t width = sizes.state_size + sizes.input_features;
   if (width > 4096) return false;  // also keeps the product below from overflowing
   const int64_t products = sizes.batch_size * sizes.state_size * width;
   if (is_full_float) return products <= 17000000;

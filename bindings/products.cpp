@@ -17,6 +17,7 @@ namespace {
 
 // For few rows on a CPU the core multiplies by its own kernels: nothing is concatenated, and one
 // pass over the weights gives all their gradients.
+
 // Up to how many rows these kernels are faster than one thread of ATen's, the latter's copies
 // included, for the forward and the backward products alike; measured with vectors of 64 and 32
 // bytes on a Xeon. Without either, MKL has the wider vectors.

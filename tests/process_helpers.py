@@ -1,5 +1,7 @@
 """Starting the demo in several processes, by torchrun or by hand, and processes that go wrong."""
 
+import gc
+import importlib
 import os
 import socket
 import subprocess
@@ -7,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch import distributed
 
 import lltm_decoupled
 
@@ -74,6 +77,32 @@ class Full:
 curve._open = lambda path, updates: Full()
 sys.exit(cli.main(sys.argv[1:]))
 """
+
+
+# Whether threads of the group outlive it, which may abort the process at its end; by their names,
+# which are those of torch on Linux.
+THREADS = """
+import os, sys
+from lltm_decoupled import cli
+
+code = cli.main(sys.argv[1:])
+tasks = "/proc/self/task"
+names = [open(f"{tasks}/{task}/comm").read() for task in os.listdir(tasks)]
+sys.exit(100 if any("gloo" in name for name in names) else code)
+"""
+
+
+def join_group(backend, folder, rank, count):
+    """Begin what leave_group ends, threads included: as lltm_decoupled.demo.distributed does it."""
+    importlib.import_module("torch.distributed.nn.functional")
+    meet = (folder / "meet").as_uri()
+    distributed.init_process_group(backend, init_method=meet, rank=rank, world_size=count)
+
+
+def leave_group():
+    """To be called when nothing refers to a replica of a model any more."""
+    gc.collect()
+    distributed.destroy_process_group()
 
 
 def free_port():

@@ -110,8 +110,10 @@ def test_fused_statuses(dtype):
 
 
 GRADIENTS = ("d_input", "d_weights", "d_bias", "d_old_h")
-# Loads of four that fit and that do not; tiles that are not full; sums of several rounds.
+# Loads of four that fit and that do not; tiles that are not full; sums of several rounds; and with
+# so many tiles that no threads share a sum over the batch.
 PRODUCT_SIZES = ((16, 128, 32), (5, 36, 12), (5, 33, 7), (1, 4, 0), (66, 257, 300), (3, 1, 1))
+PRODUCT_SIZES += ((9, 516, 508), (5, 515, 511))
 
 
 def launch_gradients(dtype, sizes, d_gates, input, weights, old_h, without=()):

@@ -2,10 +2,11 @@
 
 import json
 import signal
+from pathlib import Path
 
 import pytest
 import torch
-from process_helpers import DIES, FULL_DISK, ONE_MISTAKE, start, torchrun
+from process_helpers import DIES, FULL_DISK, ONE_MISTAKE, THREADS, start, torchrun
 from torch import distributed as torch_distributed
 
 from lltm_decoupled import cli
@@ -76,6 +77,15 @@ def test_two_processes_give_the_curve_of_one(alone, folder):
     assert '"processes": 2' in (folder / "curve").read_text()
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no list of threads here")
+@pytest.mark.parametrize("words, expected", [([], 0), (["--lr", "1e30"], 2)], ids=["ends", "fails"])
+def test_no_thread_outlives_the_processes_group(alone, folder, words, expected):
+    script = folder / "threads.py"
+    script.write_text(THREADS)
+    ends = start(2, script, *demo(folder, *words))
+    assert [code for code, _ in ends] == [expected] * 2, ends
+
+
 @needs_sigkill
 def test_a_killed_process_and_the_restart_lose_nothing(alone, folder):
     """torchrun starts all processes again, with the same words."""
@@ -129,7 +139,7 @@ def test_a_full_disk_ends_all_and_loses_no_update(alone, folder):
     script = folder / "full.py"
     script.write_text(FULL_DISK)
     (code, line), (other_code, silence) = start(2, script, *demo(folder))
-    assert code == other_code == 2 and silence == ""
+    assert (code, other_code, silence) == (2, 2, ""), line
     assert "No space left on device" in line and line.count("\n") == 1
     assert checkpoint.load(str(folder / "last.pt"))["step"] == 2
 

@@ -11,6 +11,7 @@ from helpers import (
     evaluate,
     exact,
 )
+from process_helpers import join_group, leave_group
 from torch import distributed
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
@@ -43,8 +44,7 @@ def train(model, batches, device="cpu"):
 
 def work(rank, backend, folder):
     """One process of two: its half of every batch."""
-    meet = (folder / "meet").as_uri()
-    distributed.init_process_group(backend, init_method=meet, rank=rank, world_size=PROCESSES)
+    join_group(backend, folder, rank, PROCESSES)
     device = f"cuda:{rank}" if backend == "nccl" else "cpu"
     if backend == "nccl":
         torch.cuda.set_device(rank)
@@ -54,7 +54,8 @@ def work(rank, backend, folder):
     half = slice(3 * rank, 3 * (rank + 1))
     batches = [[tensor[half] for tensor in batch] for batch in whole_batch()]
     torch.save(train(model, batches, device), str(folder / f"{rank}.pt"))
-    distributed.destroy_process_group()
+    del model
+    leave_group()
 
 
 @pytest.mark.parametrize("backend", ["gloo", "nccl"])

@@ -7,6 +7,7 @@ import torch
 from conftest import TARGETS, require_device
 from helpers import all_equal, assert_close, exact
 from layer_helpers import draw_layer_call, make
+from process_helpers import join_group, leave_group
 from sequence_helpers import assert_same_sequences, draw_sequence, evaluate
 from test_threads import test_the_interpreter_is_released as check_the_interpreter_is_released
 from torch import distributed
@@ -100,8 +101,7 @@ def train(model, device="cpu", rows=slice(None)):
 
 def work(rank, backend, folder):
     """One process of two: its half of every batch."""
-    meet = (folder / "meet").as_uri()
-    distributed.init_process_group(backend, init_method=meet, rank=rank, world_size=PROCESSES)
+    join_group(backend, folder, rank, PROCESSES)
     device = f"cuda:{rank}" if backend == "nccl" else "cpu"
     if backend == "nccl":
         torch.cuda.set_device(rank)
@@ -110,7 +110,8 @@ def work(rank, backend, folder):
     model = DistributedDataParallel(module, device_ids=[rank] if backend == "nccl" else None)
     results = train(model, device, slice(3 * rank, 3 * (rank + 1)))
     torch.save(results, str(folder / f"{rank}.pt"))
-    distributed.destroy_process_group()
+    del model
+    leave_group()
 
 
 @pytest.mark.parametrize("backend", ["gloo", "nccl"])

@@ -6,7 +6,10 @@ function here is the trivial one and no process group is made.
 
 import contextlib
 import functools
+import gc
+import importlib
 import os
+import traceback
 from datetime import timedelta
 
 import torch
@@ -54,17 +57,22 @@ def tell_mistake(line):
         _meet("told")
 
 
-def _meet(name):
-    """Return when every process is here or, after PATIENCE, when some must have died."""
-    others = range(1, count())
+def _meet(name, leave=lambda: None):
+    """Call ``leave`` when every process is here or, after PATIENCE, when some must have died.
+
+    The first one does it last: it may hold the store, and two that close their connections to each
+    other at once might abort each other.
+    """
+    store = None
     with contextlib.suppress(RuntimeError, ValueError):
         store = _store()
         store.set(f"{name} {rank()}", "here")
         store.wait([f"{name} {number}" for number in range(count())], PATIENCE)
-        # The first, which may hold the store, leaves last.
         if is_first():
-            store.wait([f"{name} {number} left" for number in others], PATIENCE)
-        else:
+            store.wait([f"{name} {number} left" for number in range(1, count())], PATIENCE)
+    leave()
+    if store is not None:
+        with contextlib.suppress(RuntimeError, ValueError):
             store.set(f"{name} {rank()} left", "yes")
 
 
@@ -92,16 +100,29 @@ def joined():
         return
     if not dist.is_available():
         raise UserError("this torch has no torch.distributed: start one process only")
+    # Its functions keep the group that there is when it is first imported, for ever: now, none.
+    importlib.import_module("torch.distributed.nn.functional")
     # What the processes tell each other is on the CPU, even where the gradients are not.
     dist.init_process_group("gloo", store=_store(), rank=rank(), world_size=count())
     try:
         yield
-        _meet("ended")  # another process may still receive what this one has sent
-    except UserError:
-        _meet("ended")
+    except UserError as error:  # of all processes
+        traceback.clear_frames(error.__traceback__)  # which hold the model
+        _meet("ended", _leave)
         raise
-    finally:
+    except BaseException:
         dist.destroy_process_group()
+        raise
+    # Another process may still receive what this one has sent.
+    _meet("ended", _leave)
+
+
+def _leave():
+    """End the group and its threads: those that still run when the interpreter ends may abort the
+    process. The replica of a model holds the group, but nobody uses it any more.
+    """
+    gc.collect()
+    dist.destroy_process_group()
 
 
 def agreed(action, *arguments):
