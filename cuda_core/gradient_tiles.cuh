@@ -6,7 +6,6 @@
 
 #include <cuda_runtime.h>
 
-#include "lltm_math.h"
 #include "lltm_products.h"
 #include "packed.cuh"
 

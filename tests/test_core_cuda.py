@@ -9,6 +9,8 @@ from core_abi import CTYPES, TOLERANCES, core, exact, from_host, poisoned
 
 from lltm_decoupled import reference
 
+# batch_size, state_size, input_features
+BAD_SIZES = (((-1, 4, 4), -1), ((2, -1, 4), -2), ((2, 4, -1), -3), ((2, 4, 2**62), -3))
 FORWARD_OUTPUTS = ("new_h", "new_cell", "input_gate", "output_gate", "candidate_cell")
 
 
@@ -96,12 +98,7 @@ def test_fused_forward(dtype, sizes, has_bias):
 
 def test_fused_statuses(dtype):
     fused, some = core("cell_fused_forward", dtype), from_host(dtype, 2, 24)
-    for sizes, status in (
-        ((-1, 4, 4), -1),
-        ((2, -1, 4), -2),
-        ((2, 4, -1), -3),
-        ((2, 4, 2**62), -3),
-    ):
+    for sizes, status in BAD_SIZES:
         assert fused(*sizes, *[some] * 8) == status
     for place, status in ((0, -4), (1, -5), (3, -7), (4, -8), (5, -9), (6, -10)):
         assert fused(2, 4, 4, *[None if i == place else some for i in range(8)]) == status
@@ -182,12 +179,7 @@ def test_gradient_products_of_nothing(dtype):
 
 def test_gradient_products_statuses(dtype):
     function, some = core("gradient_products", dtype), from_host(dtype, 2, 24)
-    for sizes, status in (
-        ((-1, 4, 4), -1),
-        ((2, -1, 4), -2),
-        ((2, 4, -1), -3),
-        ((2, 4, 2**62), -3),
-    ):
+    for sizes, status in BAD_SIZES:
         assert function(*sizes, *[some] * 8) == status
     for place, status in ((0, -4), (1, -5), (2, -6), (3, -7)):
         assert function(2, 4, 4, *[None if i == place else some for i in range(8)]) == status

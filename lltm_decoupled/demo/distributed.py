@@ -57,22 +57,17 @@ def tell_mistake(line):
         _meet("told")
 
 
-def _meet(name, leave=lambda: None):
-    """Call ``leave`` when every process is here or, after PATIENCE, when some must have died.
-
-    The first one does it last: it may hold the store, and two that close their connections to each
-    other at once might abort each other.
-    """
-    store = None
+def _meet(name):
+    """Return when every process is here or, after PATIENCE, when some must have died."""
+    others = range(1, count())
     with contextlib.suppress(RuntimeError, ValueError):
         store = _store()
         store.set(f"{name} {rank()}", "here")
         store.wait([f"{name} {number}" for number in range(count())], PATIENCE)
+        # The first, which may hold the store, leaves last.
         if is_first():
-            store.wait([f"{name} {number} left" for number in range(1, count())], PATIENCE)
-    leave()
-    if store is not None:
-        with contextlib.suppress(RuntimeError, ValueError):
+            store.wait([f"{name} {number} left" for number in others], PATIENCE)
+        else:
             store.set(f"{name} {rank()} left", "yes")
 
 
@@ -106,23 +101,16 @@ def joined():
     dist.init_process_group("gloo", store=_store(), rank=rank(), world_size=count())
     try:
         yield
-    except UserError as error:  # of all processes
-        traceback.clear_frames(error.__traceback__)  # which hold the model
-        _meet("ended", _leave)
+        _meet("ended")  # another process may still receive what this one has sent
+    except UserError as error:
+        traceback.clear_frames(error.__traceback__)
+        _meet("ended")
         raise
-    except BaseException:
+    finally:
+        # Nobody uses the replica of a model any more, and it holds the group, whose threads may
+        # abort the process if they still run when the interpreter ends.
+        gc.collect()
         dist.destroy_process_group()
-        raise
-    # Another process may still receive what this one has sent.
-    _meet("ended", _leave)
-
-
-def _leave():
-    """End the group and its threads: those that still run when the interpreter ends may abort the
-    process. The replica of a model holds the group, but nobody uses it any more.
-    """
-    gc.collect()
-    dist.destroy_process_group()
 
 
 def agreed(action, *arguments):
