@@ -71,11 +71,12 @@ namespace {
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> cast_sequence(
     at::DeviceType device, const at::Tensor& input, const at::Tensor& weights,
-    const OptionalTensor& bias, const at::Tensor& h0, const at::Tensor& c0,
+    const OptionalTensor& bias, const OptionalTensor& h0, const OptionalTensor& c0,
     const OptionalTensor& batch_sizes, bool reverse, bool recompute,
     const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
   static const auto op = find_operator<decltype(sequence)>("lltm_decoupled::sequence");
-  const Cast cast(device, {input, weights, bias.value_or(at::Tensor()), h0, c0});
+  const Cast cast(device, {input, weights, tensor_or_undefined(bias), tensor_or_undefined(h0),
+                           tensor_or_undefined(c0)});
   return op.call(cast(input), cast(weights), cast(bias), cast(h0), cast(c0), batch_sizes, reverse,
                  recompute, zoneout_h, zoneout_c);
 }
@@ -84,8 +85,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> cast_sequence(
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_autocast_cuda(
     const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
-    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
-    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+    const OptionalTensor& h0, const OptionalTensor& c0, const OptionalTensor& batch_sizes,
+    bool reverse, bool recompute, const OptionalTensor& zoneout_h,
+    const OptionalTensor& zoneout_c) {
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::Autocast);
   return cast_sequence(at::kCUDA, input, weights, bias, h0, c0, batch_sizes, reverse, recompute,
                        zoneout_h, zoneout_c);
@@ -93,8 +95,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_autocast_cuda(
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_autocast_cpu(
     const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
-    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
-    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+    const OptionalTensor& h0, const OptionalTensor& c0, const OptionalTensor& batch_sizes,
+    bool reverse, bool recompute, const OptionalTensor& zoneout_h,
+    const OptionalTensor& zoneout_c) {
   c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
   return cast_sequence(at::kCPU, input, weights, bias, h0, c0, batch_sizes, reverse, recompute,
                        zoneout_h, zoneout_c);

@@ -35,7 +35,8 @@ class CellFunction : public torch::autograd::Function<CellFunction> {
     const OptionalTensor bias = optional(saved[2]);
     // old_cell is not saved: its gradient costs nothing.
     const GradientMask mask =
-        wanted_gradients(ctx, {saved[0], saved[1], saved[2], saved[3], Variable()});
+        wanted_gradients(ctx, {saved[0], saved[1], saved[2], saved[3], Variable()},
+                         {true, true, saved[2].defined(), true, true});
     CellGradients gradients;
     if (at::GradMode::is_enabled()) {
       // create_graph: the gradients are differentiated in turn.

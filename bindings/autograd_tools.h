@@ -18,23 +18,21 @@ inline OptionalTensor optional(const at::Tensor& tensor) {
 }
 
 // Which gradients a backward pass wants, of the five inputs (input, weights, bias, state, state)
-// that a Function's apply was called with first.
+// that a Function's apply was called with first; `given`: which of them are not absent.
 inline GradientMask wanted_gradients(torch::autograd::AutogradContext* ctx,
-                                     const std::array<at::Tensor, 5>& inputs) {
-  const bool has_bias = inputs[2].defined();
+                                     const std::array<at::Tensor, 5>& inputs,
+                                     const std::array<bool, 5>& given) {
   GradientMask mask;
 #if TORCH_VERSION_MAJOR >= 2
-  // Edges are counted without an absent bias.
+  // Edges are counted without what is absent.
   size_t edge = 0;
-  for (size_t i = 0; i < mask.size(); ++i) {
-    mask[i] = (i != 2 || has_bias) && ctx->needs_input_grad(edge++);
-  }
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] = given[i] && ctx->needs_input_grad(edge++);
 #else
   // torch 1 does not tell. What requires no gradient needs none; of the others autograd drops
   // what nobody wants. One that was not saved counts as wanted.
   (void)ctx;
   for (size_t i = 0; i < mask.size(); ++i) {
-    mask[i] = inputs[i].defined() ? inputs[i].requires_grad() : i != 2;
+    mask[i] = given[i] && (!inputs[i].defined() || inputs[i].requires_grad());
   }
 #endif
   return mask;
@@ -59,9 +57,13 @@ inline at::Tensor dense_gradient(const at::Tensor& grad) {
 
 template <typename Predicate>
 bool any_of(const Predicate& predicate, const at::Tensor& input, const at::Tensor& weights,
-            const OptionalTensor& bias, const at::Tensor& state, const at::Tensor& other_state) {
-  return predicate(input) || predicate(weights) || (bias.has_value() && predicate(*bias)) ||
-         predicate(state) || predicate(other_state);
+            const OptionalTensor& bias, const OptionalTensor& state,
+            const OptionalTensor& other_state) {
+  const auto holds = [&](const OptionalTensor& tensor) {
+    return tensor.has_value() && predicate(*tensor);
+  };
+  return predicate(input) || predicate(weights) || holds(bias) || holds(state) ||
+         holds(other_state);
 }
 
 #if TORCH_VERSION_MAJOR >= 2

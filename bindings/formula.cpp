@@ -127,8 +127,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_formula(const SequenceAr
   const at::Tensor keep_h = a.zoneout_h.defined() ? as_rows(a.zoneout_h) : a.zoneout_h;
   const at::Tensor keep_c = a.zoneout_c.defined() ? as_rows(a.zoneout_c) : a.zoneout_c;
 
-  at::Tensor h = a.h0;
-  at::Tensor c = a.c0;
+  const int64_t shape[] = {sizes.batch_size, H};
+  at::Tensor h = a.h0.defined() ? a.h0 : at::zeros(shape, a.input.options());
+  at::Tensor c = a.c0.defined() ? a.c0 : at::zeros(shape, a.input.options());
   std::vector<at::Tensor> outputs;
   outputs.reserve(static_cast<size_t>(schedule.steps()));
   for (int64_t i = 0; i < schedule.steps(); ++i) {
@@ -152,8 +153,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_formula(const SequenceAr
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_composite(
     const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
-    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
-    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+    const OptionalTensor& h0, const OptionalTensor& c0, const OptionalTensor& batch_sizes,
+    bool reverse, bool recompute, const OptionalTensor& zoneout_h,
+    const OptionalTensor& zoneout_c) {
   return sequence_formula(sequence_arguments(input, weights, bias, h0, c0, batch_sizes, reverse,
                                              recompute, zoneout_h, zoneout_c));
 }

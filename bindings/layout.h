@@ -13,6 +13,11 @@ namespace lltm_bindings {
 // undefined tensor stays so.
 at::Tensor dense(const at::Tensor& tensor);
 
+// Rows [first, first + rows): the tensor itself where it has no others, for a view takes time too.
+inline at::Tensor rows_from(const at::Tensor& tensor, int64_t first, int64_t rows) {
+  return rows == tensor.size(0) ? tensor : tensor.narrow(0, first, rows);
+}
+
 // (left, right), both of the same number of rows
 at::Tensor join_columns(const at::Tensor& left, const at::Tensor& right);
 

@@ -26,17 +26,17 @@ TORCH_LIBRARY(lltm_decoupled, m) {
       " Tensor? bias, Tensor old_h, Tensor new_cell, Tensor gates, bool[5] output_mask)"
       " -> (Tensor d_input, Tensor d_weights, Tensor d_bias, Tensor d_old_h, Tensor d_old_cell)");
   m.def(
-      "sequence(Tensor input, Tensor weights, Tensor? bias, Tensor h0, Tensor c0,"
+      "sequence(Tensor input, Tensor weights, Tensor? bias, Tensor? h0, Tensor? c0,"
       " Tensor? batch_sizes=None, bool reverse=False, bool recompute=False,"
       " Tensor? zoneout_h=None, Tensor? zoneout_c=None)"
       " -> (Tensor output, Tensor h_n, Tensor c_n)");
   m.def(
-      "_sequence_forward(Tensor input, Tensor weights, Tensor? bias, Tensor h0, Tensor c0,"
+      "_sequence_forward(Tensor input, Tensor weights, Tensor? bias, Tensor? h0, Tensor? c0,"
       " Tensor? batch_sizes, bool reverse, bool recompute, Tensor? zoneout_h, Tensor? zoneout_c)"
       " -> (Tensor output, Tensor h_n, Tensor c_n, Tensor activations, Tensor cells)");
   m.def(
       "_sequence_backward(Tensor? grad_output, Tensor? grad_h_n, Tensor? grad_c_n, Tensor input,"
-      " Tensor weights, Tensor? bias, Tensor h0, Tensor c0, Tensor output, Tensor activations,"
+      " Tensor weights, Tensor? bias, Tensor? h0, Tensor? c0, Tensor output, Tensor activations,"
       " Tensor cells, Tensor? batch_sizes, bool reverse, bool recompute, Tensor? zoneout_h,"
       " Tensor? zoneout_c, bool[5] output_mask)"
       " -> (Tensor d_input, Tensor d_weights, Tensor d_bias, Tensor d_h0, Tensor d_c0)");

@@ -17,7 +17,7 @@ struct SequenceArguments {
   at::Tensor input;        // (steps, batch_size, input_features), or packed (N, input_features)
   at::Tensor weights;      // (3 * state_size, state_size + input_features)
   at::Tensor bias;         // undefined, (3 * state_size) or (1, 3 * state_size)
-  at::Tensor h0, c0;       // (batch_size, state_size)
+  at::Tensor h0, c0;       // (batch_size, state_size); both undefined: zeros
   at::Tensor batch_sizes;  // of packed data, int64 on the CPU; else undefined
   bool reverse;            // from the last step to the first
   bool recompute;          // keep nothing of the steps for backward
@@ -46,9 +46,9 @@ struct SequenceGradients {
   at::Tensor output, h_n, c_n;  // each undefined where nothing flows
 };
 
-void check_sequence_backward(const SequenceGradients& grads, const SequenceArguments& arguments,
-                             const at::Tensor& output, const at::Tensor& activations,
-                             const at::Tensor& cells);
+SequenceSizes check_sequence_backward(const SequenceGradients& grads,
+                                      const SequenceArguments& arguments, const at::Tensor& output,
+                                      const at::Tensor& activations, const at::Tensor& cells);
 
 CellGradients run_sequence_backward(const SequenceGradients& grads,
                                     const SequenceArguments& arguments, const at::Tensor& output,
@@ -58,18 +58,18 @@ CellGradients run_sequence_backward(const SequenceGradients& grads,
 // The operators' functions; their schemas are in module.cpp.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence(
     const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
-    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
-    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c);
+    const OptionalTensor& h0, const OptionalTensor& c0, const OptionalTensor& batch_sizes,
+    bool reverse, bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c);
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> sequence_forward(
     const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
-    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
-    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c);
+    const OptionalTensor& h0, const OptionalTensor& c0, const OptionalTensor& batch_sizes,
+    bool reverse, bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c);
 
 CellGradients sequence_backward(const OptionalTensor& grad_output, const OptionalTensor& grad_h_n,
                                 const OptionalTensor& grad_c_n, const at::Tensor& input,
                                 const at::Tensor& weights, const OptionalTensor& bias,
-                                const at::Tensor& h0, const at::Tensor& c0,
+                                const OptionalTensor& h0, const OptionalTensor& c0,
                                 const at::Tensor& output, const at::Tensor& activations,
                                 const at::Tensor& cells, const OptionalTensor& batch_sizes,
                                 bool reverse, bool recompute, const OptionalTensor& zoneout_h,
@@ -79,16 +79,16 @@ CellGradients sequence_backward(const OptionalTensor& grad_output, const Optiona
 at::Tensor plain_batch_sizes(const OptionalTensor& batch_sizes);
 
 inline SequenceArguments sequence_arguments(const at::Tensor& input, const at::Tensor& weights,
-                                            const OptionalTensor& bias, const at::Tensor& h0,
-                                            const at::Tensor& c0, const OptionalTensor& batch_sizes,
-                                            bool reverse, bool recompute,
-                                            const OptionalTensor& zoneout_h,
+                                            const OptionalTensor& bias, const OptionalTensor& h0,
+                                            const OptionalTensor& c0,
+                                            const OptionalTensor& batch_sizes, bool reverse,
+                                            bool recompute, const OptionalTensor& zoneout_h,
                                             const OptionalTensor& zoneout_c) {
   return {input,
           weights,
           tensor_or_undefined(bias),
-          h0,
-          c0,
+          tensor_or_undefined(h0),
+          tensor_or_undefined(c0),
           plain_batch_sizes(batch_sizes),
           reverse,
           recompute,

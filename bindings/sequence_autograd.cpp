@@ -41,9 +41,10 @@ variable_list differentiable_gradients(const SequenceArguments& a, const variabl
 class SequenceFunction : public torch::autograd::Function<SequenceFunction> {
  public:
   static variable_list forward(AutogradContext* ctx, const Variable& input, const Variable& weights,
-                               const OptionalTensor& bias, const Variable& h0, const Variable& c0,
-                               const OptionalTensor& batch_sizes, bool reverse, bool recompute,
-                               const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+                               const OptionalTensor& bias, const OptionalTensor& h0,
+                               const OptionalTensor& c0, const OptionalTensor& batch_sizes,
+                               bool reverse, bool recompute, const OptionalTensor& zoneout_h,
+                               const OptionalTensor& zoneout_c) {
     static const auto op =
         find_operator<decltype(sequence_forward)>("lltm_decoupled::_sequence_forward");
     at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -53,10 +54,10 @@ class SequenceFunction : public torch::autograd::Function<SequenceFunction> {
     ctx->set_materialize_grads(false);
     ctx->saved_data["reverse"] = reverse;
     ctx->saved_data["recompute"] = recompute;
-    ctx->save_for_backward({input, weights, tensor_or_undefined(bias), h0, c0,
-                            tensor_or_undefined(batch_sizes), tensor_or_undefined(zoneout_h),
-                            tensor_or_undefined(zoneout_c), output, std::get<3>(outputs),
-                            std::get<4>(outputs)});
+    ctx->save_for_backward({input, weights, tensor_or_undefined(bias), tensor_or_undefined(h0),
+                            tensor_or_undefined(c0), tensor_or_undefined(batch_sizes),
+                            tensor_or_undefined(zoneout_h), tensor_or_undefined(zoneout_c), output,
+                            std::get<3>(outputs), std::get<4>(outputs)});
     return {output, std::get<1>(outputs), std::get<2>(outputs)};
   }
 
@@ -76,7 +77,10 @@ class SequenceFunction : public torch::autograd::Function<SequenceFunction> {
                                  ctx->saved_data["recompute"].toBool(),
                                  s[6],
                                  s[7]};
-    const GradientMask mask = wanted_gradients(ctx, {a.input, a.weights, a.bias, a.h0, a.c0});
+    const bool has_state = a.h0.defined();
+    const GradientMask mask =
+        wanted_gradients(ctx, {a.input, a.weights, a.bias, a.h0, a.c0},
+                         {true, true, a.bias.defined(), has_state, has_state});
     if (at::GradMode::is_enabled()) {  // create_graph
       const variable_list values = differentiable_gradients(a, grads, mask);
       std::copy(values.begin(), values.end(), gradients.begin());
@@ -87,8 +91,9 @@ class SequenceFunction : public torch::autograd::Function<SequenceFunction> {
     at::AutoDispatchBelowADInplaceOrView below_autograd;
     const CellGradients values =
         op.call(optional(grads[0]), optional(grads[1]), optional(grads[2]), a.input, a.weights,
-                optional(a.bias), a.h0, a.c0, s[8], s[9], s[10], optional(a.batch_sizes), a.reverse,
-                a.recompute, optional(a.zoneout_h), optional(a.zoneout_c), mask);
+                optional(a.bias), optional(a.h0), optional(a.c0), s[8], s[9], s[10],
+                optional(a.batch_sizes), a.reverse, a.recompute, optional(a.zoneout_h),
+                optional(a.zoneout_c), mask);
     gradients[0] = std::get<0>(values);
     gradients[1] = std::get<1>(values);
     gradients[2] = std::get<2>(values);
@@ -102,13 +107,13 @@ class SequenceFunction : public torch::autograd::Function<SequenceFunction> {
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_autograd(
     const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
-    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
-    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+    const OptionalTensor& h0, const OptionalTensor& c0, const OptionalTensor& batch_sizes,
+    bool reverse, bool recompute, const OptionalTensor& zoneout_h,
+    const OptionalTensor& zoneout_c) {
   // As for the cell, and where the core has no kernels: there nothing else is differentiable.
   const bool has_kernels = (input.is_cpu() || input.is_cuda() || input.is_meta()) &&
                            !any_of(is_sparse, input, weights, bias, h0, c0) &&
-                           !any_of(is_sparse, input, input, batch_sizes,
-                                   tensor_or_undefined(zoneout_h), tensor_or_undefined(zoneout_c));
+                           !any_of(is_sparse, input, input, batch_sizes, zoneout_h, zoneout_c);
   if (!has_kernels || in_transform() || any_of(has_tangent, input, weights, bias, h0, c0)) {
     return sequence_formula(sequence_arguments(input, weights, bias, h0, c0, batch_sizes, reverse,
                                                recompute, zoneout_h, zoneout_c));

@@ -1,6 +1,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 
@@ -18,50 +18,79 @@ class ParameterGradients {
  public:
   ParameterGradients(const SequenceArguments& a, const SequenceSizes& sizes, int64_t chunks,
                      GradientMask mask)
-      : state_size_(sizes.state_size), dtype_(a.input.scalar_type()) {
-    const auto options =
-        a.input.options().dtype(chunks > 1 ? compute_dtype(a.input) : a.input.scalar_type());
-    if (mask[1]) d_weights_ = at::zeros(a.weights.sizes(), options);
-    if (mask[2] && a.bias.defined()) d_bias_ = at::zeros(a.bias.sizes(), options);
-  }
+      : weights_(mask[1] ? a.weights : at::Tensor()),
+        bias_(mask[2] ? a.bias : at::Tensor()),
+        state_size_(sizes.state_size),
+        dtype_(a.input.scalar_type()),
+        sum_dtype_(chunks > 1 ? compute_dtype(a.input) : dtype_) {}
 
   void add(const Chunk& chunk, const at::Tensor& d_gates, const at::Tensor& input,
            const OldStates& old_states) {
-    if (d_bias_.defined()) d_bias_.add_(d_gates.sum(0));
-    if (!d_weights_.defined()) return;
+    if (bias_.defined()) {
+      const at::Tensor sum = d_gates.sum(0, /*keepdim=*/bias_.dim() == 2, sum_dtype_);
+      d_bias_ = d_bias_.defined() ? d_bias_.add_(sum) : sum;
+    }
+    if (!weights_.defined()) return;
+    if (!d_weights_.defined()) allocate();
     old_states.for_each(chunk, [&](int64_t first, int64_t rows, const at::Tensor& old_h) {
-      add_product(d_weights_.narrow(1, 0, state_size_), d_gates.narrow(0, first, rows), old_h);
+      add_product(h_columns_, rows_from(d_gates, first, rows), old_h);
     });
-    add_product(d_weights_.narrow(1, state_size_, d_weights_.size(1) - state_size_), d_gates,
-                input);
+    add_product(input_columns_, d_gates, input);
   }
 
-  at::Tensor d_weights() const { return result(d_weights_); }
-  at::Tensor d_bias() const { return result(d_bias_); }
+  at::Tensor d_weights() {
+    if (!weights_.defined()) return weights_;
+    if (!d_weights_.defined()) allocate();
+    for (Columns* columns : {&h_columns_, &input_columns_}) {
+      if (!columns->begun) columns->sum.zero_();
+    }
+    return d_weights_.to(dtype_);
+  }
+  at::Tensor d_bias() const {
+    if (!bias_.defined()) return bias_;
+    return d_bias_.defined() ? d_bias_.to(dtype_) : at::zeros_like(bias_);
+  }
 
  private:
-  void add_product(at::Tensor sum, const at::Tensor& d_gates, const at::Tensor& columns) const {
-    if (sum.scalar_type() == dtype_) {
-      multiply(sum, d_gates.t(), columns, /*adds=*/true);
-    } else {
-      sum.add_(at::mm(d_gates.t(), columns));
-    }
-  }
-  at::Tensor result(const at::Tensor& sum) const { return sum.defined() ? sum.to(dtype_) : sum; }
+  struct Columns {
+    at::Tensor sum;
+    bool begun;  // before that there is nothing in it
+  };
 
-  int64_t state_size_;
-  at::ScalarType dtype_;
+  // Not before the first recurrence: while a GPU is at work.
+  void allocate() {
+    d_weights_ = at::empty(weights_.sizes(), weights_.options().dtype(sum_dtype_));
+    h_columns_ = {d_weights_.narrow(1, 0, state_size_), false};
+    const int64_t features = weights_.size(1) - state_size_;
+    input_columns_ = {d_weights_.narrow(1, state_size_, features), false};
+  }
+  void add_product(Columns& columns, const at::Tensor& d_gates, const at::Tensor& factor) const {
+    if (sum_dtype_ == dtype_) {
+      multiply(columns.sum, d_gates.t(), factor, /*adds=*/columns.begun);
+    } else {
+      const at::Tensor part = at::mm(d_gates.t(), factor);
+      columns.begun ? columns.sum.add_(part) : columns.sum.copy_(part);
+    }
+    columns.begun = true;
+  }
+
+  const at::Tensor weights_, bias_;  // undefined: its gradient is not wanted
+  const int64_t state_size_;
+  const at::ScalarType dtype_, sum_dtype_;
   at::Tensor d_weights_, d_bias_;
+  Columns h_columns_, input_columns_;
 };
 
 // The recurrence from the last step to the first, a chunk at a time.
 class Recurrence {
  public:
   Recurrence(const SequenceGradients& grads, const SequenceArguments& a, const SequenceSizes& sizes,
-             const Schedule& schedule, const SequenceProducts& products, bool wants_d_h0)
+             const Schedule& schedule, const SequenceProducts& products, const Way& way,
+             bool wants_d_h0)
       : input(a.input),
         schedule(schedule),
         products(products),
+        path(way.path),
         reverse(a.reverse),
         wants_d_h0(wants_d_h0),
         batch_size(sizes.batch_size),
@@ -69,8 +98,8 @@ class Recurrence {
         grad_output(dense_rows(grads.output)),
         keep_h(dense_rows(a.zoneout_h)),
         keep_cell(dense_rows(a.zoneout_c)),
-        exchange(products.launch(), a.input) {
-    if (products.path() == Path::kOneLaunch) packed_rows = PackedRows(schedule, a);
+        exchange(way.launch, a.input) {
+    if (path == Path::kOneLaunch) packed_rows = PackedRows(schedule, a);
     d_h = at::empty({batch_size, state_size}, input.options());
     d_cell = at::empty({batch_size, state_size}, input.options().dtype(compute_dtype(input)));
     // What nothing flows through yet is not zero, but absent: zero times NaN would be NaN. Only
@@ -83,14 +112,14 @@ class Recurrence {
       d_h.zero_();
     }
     grads.c_n.defined() ? d_cell.copy_(grads.c_n) : d_cell.zero_();
-    if (products.path() == Path::kFusedSteps) weights_h_t = products.weights_h_transposed();
+    if (path == Path::kFusedSteps) weights_h_t = products.weights_h_transposed();
   }
 
   // d_gates (rows of the chunk, 3 * state_size) is written; d_h and d_cell go on to the chunk's
   // first step.
   void run(const Chunk& chunk, const at::Tensor& d_gates) {
     with_core(input, [&](auto core, CUstream_st* stream) {
-      if (products.path() == Path::kOneLaunch) {
+      if (path == Path::kOneLaunch) {
         run_at_once(core, stream, chunk, d_gates);
       } else {
         run_steps(core, stream, chunk, d_gates);
@@ -130,7 +159,7 @@ class Recurrence {
   template <typename C>
   void run_steps(const C& core, CUstream_st* stream, const Chunk& chunk,
                  const at::Tensor& d_gates) {
-    const bool fused = products.path() == Path::kFusedSteps;
+    const bool fused = path == Path::kFusedSteps;
     const RecurrentProduct<typename C::Scalar> recurrent(products);
     for (int64_t i = chunk.end - 1; i >= chunk.begin; --i) {
       const Step step = schedule[i];
@@ -169,6 +198,7 @@ class Recurrence {
   const at::Tensor input;
   const Schedule& schedule;
   const SequenceProducts& products;
+  const Path path;
   const bool reverse, wants_d_h0;
   const int64_t batch_size, state_size;
   const at::Tensor grad_output, keep_h, keep_cell;
@@ -183,7 +213,9 @@ class Recurrence {
 CellGradients run_sequence_backward(const SequenceGradients& grads, const SequenceArguments& a,
                                     const at::Tensor& output, const at::Tensor& activations,
                                     const at::Tensor& cells, GradientMask mask) {
-  const SequenceSizes sizes = check_sequence(a);
+  const SequenceSizes sizes = check_sequence_backward(grads, a, output, activations, cells);
+  mask[3] = mask[3] && a.h0.defined();
+  mask[4] = mask[4] && a.c0.defined();
   const Schedule schedule(a, sizes);
   const DeviceScope scope(a.input);
   if (a.input.is_cuda()) check_earlier_launches();
@@ -195,8 +227,9 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
   const at::Tensor h0 = dense(a.h0);
   const int64_t chunk_steps = a.recompute ? kStepsPerChunk : (std::max)(T, int64_t(1));
   const int64_t chunks = (T + chunk_steps - 1) / chunk_steps;
-  const SequenceProducts products(a, sizes, (std::min)(T, chunk_steps), Pass::kBackward);
-  Recurrence recurrence(grads, a, sizes, schedule, products, mask[3]);
+  const SequenceProducts products(a, sizes, Pass::kBackward);
+  const Way way = choose_way(a, sizes, (std::min)(T, chunk_steps), Pass::kBackward);
+  Recurrence recurrence(grads, a, sizes, schedule, products, way, mask[3]);
   ParameterGradients parameters(a, sizes, chunks, mask);
   at::Tensor d_input;
   if (mask[0]) d_input = at::empty({sizes.rows, sizes.input_features}, options);
@@ -206,14 +239,14 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
   for (int64_t c = chunks - 1; c >= 0; --c) {
     Chunk chunk = {c * chunk_steps, (std::min)(T, (c + 1) * chunk_steps), {}, activations, cells};
     chunk.all = schedule.rows_of(chunk.begin, chunk.end);
-    const at::Tensor chunk_input = input.narrow(0, chunk.all.first, chunk.all.rows);
-    const at::Tensor d_gates = all_d_gates.narrow(0, 0, chunk.all.rows);
+    const at::Tensor chunk_input = rows_from(input, chunk.all.first, chunk.all.rows);
+    const at::Tensor d_gates = rows_from(all_d_gates, 0, chunk.all.rows);
     const OldStates old_states(schedule, chunk, h0, output_rows);
     if (a.recompute) {
       recompute_chunk(chunk, a, schedule, products, chunk_input, old_states, cells.select(0, c));
     }
     recurrence.run(chunk, d_gates);
-    if (mask[0]) products.d_input(d_input.narrow(0, chunk.all.first, chunk.all.rows), d_gates);
+    if (mask[0]) products.d_input(rows_from(d_input, chunk.all.first, chunk.all.rows), d_gates);
     parameters.add(chunk, d_gates, chunk_input, old_states);
   }
 
@@ -226,7 +259,7 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
 CellGradients sequence_backward(const OptionalTensor& grad_output, const OptionalTensor& grad_h_n,
                                 const OptionalTensor& grad_c_n, const at::Tensor& input,
                                 const at::Tensor& weights, const OptionalTensor& bias,
-                                const at::Tensor& h0, const at::Tensor& c0,
+                                const OptionalTensor& h0, const OptionalTensor& c0,
                                 const at::Tensor& output, const at::Tensor& activations,
                                 const at::Tensor& cells, const OptionalTensor& batch_sizes,
                                 bool reverse, bool recompute, const OptionalTensor& zoneout_h,
@@ -235,7 +268,6 @@ CellGradients sequence_backward(const OptionalTensor& grad_output, const Optiona
                                                          reverse, recompute, zoneout_h, zoneout_c);
   const SequenceGradients grads = {tensor_or_undefined(grad_output), tensor_or_undefined(grad_h_n),
                                    tensor_or_undefined(grad_c_n)};
-  check_sequence_backward(grads, arguments, output, activations, cells);
   return run_sequence_backward(grads, arguments, output, activations, cells, mask);
 }
 

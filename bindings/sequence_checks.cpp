@@ -77,16 +77,23 @@ SequenceSizes check_sequence(const SequenceArguments& a) {
   TORCH_CHECK(a.input.dim() == (packed ? 2 : 3), "lltm_decoupled: expected input to have ",
               packed ? "2" : "3", " dimensions ", meaning, ", got shape ", shown(a.input.sizes()));
   check_matrix(a.weights, "weights", "(3 * state_size, state_size + input_features)");
-  TORCH_CHECK(a.h0.defined() && a.h0.dim() == 2,
-              "lltm_decoupled: expected h0 to have 2 dimensions (batch_size, state_size), got ",
-              a.h0.defined() ? "shape " + shown(a.h0.sizes()) : "None");
+  const bool has_state = a.h0.defined() || a.c0.defined() || packed;
+  TORCH_CHECK(!has_state || (a.h0.defined() && a.c0.defined()), "lltm_decoupled: expected ",
+              a.h0.defined() ? "c0" : "h0", " to be a tensor, ",
+              packed ? "as batch_sizes is given" : "as the other state is", ", got None");
+  TORCH_CHECK(
+      !has_state || a.h0.dim() == 2,
+      "lltm_decoupled: expected h0 to have 2 dimensions (batch_size, state_size), got shape ",
+      has_state ? shown(a.h0.sizes()) : "");
   SequenceSizes sizes;
   sizes.input_features = a.input.size(-1);
   sizes.batch_size = packed ? a.h0.size(0) : a.input.size(1);
   sizes.state_size = check_cell_parameters(a.weights, a.bias, a.input, sizes.input_features);
   const int64_t state_shape[] = {sizes.batch_size, sizes.state_size};
-  check_tensor(a.h0, "h0", state_shape, "(batch_size, state_size)", a.input, "input");
-  check_tensor(a.c0, "c0", state_shape, "(batch_size, state_size)", a.input, "input");
+  if (has_state) {
+    check_tensor(a.h0, "h0", state_shape, "(batch_size, state_size)", a.input, "input");
+    check_tensor(a.c0, "c0", state_shape, "(batch_size, state_size)", a.input, "input");
+  }
   if (packed) {
     sizes.rows = a.input.size(0);
     sizes.steps = check_batch_sizes(a.batch_sizes, sizes.batch_size, sizes.rows);
@@ -99,9 +106,9 @@ SequenceSizes check_sequence(const SequenceArguments& a) {
   return sizes;
 }
 
-void check_sequence_backward(const SequenceGradients& grads, const SequenceArguments& a,
-                             const at::Tensor& output, const at::Tensor& activations,
-                             const at::Tensor& cells) {
+SequenceSizes check_sequence_backward(const SequenceGradients& grads, const SequenceArguments& a,
+                                      const at::Tensor& output, const at::Tensor& activations,
+                                      const at::Tensor& cells) {
   const SequenceSizes sizes = check_sequence(a);
   const int64_t H = sizes.state_size;
   const int64_t state_shape[] = {sizes.batch_size, H};
@@ -129,6 +136,7 @@ void check_sequence_backward(const SequenceGradients& grads, const SequenceArgum
   check_tensor(cells, "cells", expected,
                a.recompute ? "(chunks, batch_size, state_size)" : "(rows, state_size)", like,
                a.recompute ? "the computation" : "input");
+  return sizes;
 }
 
 }  // namespace lltm_bindings

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+
 #include "dispatch.h"
 #include "recurrent_product.h"
 #include "rows.h"
@@ -11,10 +13,15 @@ namespace lltm_bindings {
 OldStates::OldStates(const Schedule& schedule, const Chunk& chunk, const at::Tensor& h0,
                      const at::Tensor& output)
     : pieces_(schedule.old_rows(chunk.begin, chunk.end)) {
+  if (!h0.defined()) {  // products with zeros
+    const auto is_first = [](const OldRows& piece) { return piece.from_h0; };
+    pieces_.erase(std::remove_if(pieces_.begin(), pieces_.end(), is_first), pieces_.end());
+  }
   for (const OldRows& piece : pieces_) {
-    states_.push_back((piece.from_h0 ? h0 : output).narrow(0, piece.source, piece.rows));
+    states_.push_back(rows_from(piece.from_h0 ? h0 : output, piece.source, piece.rows));
   }
   if (pieces_.size() <= 2) return;
+  // Packed data, and a state with it.
   const at::Tensor all = at::empty({chunk.all.rows, h0.size(1)}, h0.options());
   for (size_t i = 0; i < pieces_.size(); ++i) {
     all.narrow(0, pieces_[i].first - chunk.all.first, pieces_[i].rows).copy_(states_[i]);

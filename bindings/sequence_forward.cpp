@@ -1,4 +1,5 @@
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 
@@ -23,6 +24,13 @@ int64_t steps_at_once(const SequenceArguments& a, const SequenceSizes& sizes, in
   return (std::max)(kStepsPerChunk, kBytesOfGates / (std::max)(step, int64_t(1)));
 }
 
+// In the type that the core computes in.
+at::Tensor first_cell(const SequenceArguments& a, const SequenceSizes& sizes) {
+  const auto options = a.input.options().dtype(compute_dtype(a.input));
+  const int64_t shape[] = {sizes.batch_size, sizes.state_size};
+  return a.c0.defined() ? at::empty(shape, options).copy_(a.c0) : at::zeros(shape, options);
+}
+
 }  // namespace
 
 SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
@@ -39,19 +47,29 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   const bool keeps_chunks = keep == Keep::kForBackward && a.recompute;
 
   const at::Tensor input = dense_rows(a.input);
-  const at::Tensor keep_h = dense_rows(a.zoneout_h);
-  const at::Tensor keep_cell = dense_rows(a.zoneout_c);
-  const at::Tensor h0 = dense(a.h0);
   const int64_t chunk = steps_at_once(a, sizes, T, keep);
   const int64_t chunks = (T + chunk - 1) / chunk;
-  const SequenceProducts products(a, sizes, (std::min)(T, chunk), Pass::kForward);
-  const bool at_once = products.path() == Path::kOneLaunch;
+  const SequenceProducts products(a, sizes, Pass::kForward);
+  const at::Tensor gates = at::empty({(std::min)(N, chunk * B), 3 * H}, options);
+  // The first product before all else: a GPU is at work while the rest is made ready.
+  const auto begin_chunk = [&](int64_t begin) {
+    const Step all = schedule.rows_of(begin, (std::min)(T, begin + chunk));
+    products.input_gates(rows_from(gates, 0, all.rows), rows_from(input, all.first, all.rows));
+  };
+  if (T > 0) begin_chunk(0);
+
+  const Way way = choose_way(a, sizes, (std::min)(T, chunk), Pass::kForward);
+  const bool at_once = way.path == Path::kOneLaunch;
+  const at::Tensor keep_h = dense_rows(a.zoneout_h);
+  const at::Tensor keep_cell = dense_rows(a.zoneout_c);
+  // One launch knows that without a state it begins with zeros.
+  at::Tensor h0 = dense(a.h0);
+  if (!h0.defined() && (!at_once || T == 0)) h0 = at::zeros({B, H}, options);
   // One launch that need not keep its first cell takes c0 and gives c_n as they are.
   const bool carries_cell = !at_once || chunks != 1 || keeps_chunks;
   const at::Tensor c0 = carries_cell ? at::Tensor() : dense(a.c0);
-  at::Tensor cell;
-  if (carries_cell) cell = at::empty({B, H}, options.dtype(compute_dtype(a.input))).copy_(a.c0);
-  const Exchange exchange(products.launch(), a.input);
+  const at::Tensor cell = carries_cell ? first_cell(a, sizes) : at::Tensor();
+  const Exchange exchange(way.launch, a.input);
   // With packed data the rows of two steps differ: the state has a place of its own.
   at::Tensor state_h;
   if (!schedule.is_uniform()) {
@@ -61,7 +79,6 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   }
   SequenceOutputs outputs;
   outputs.output = at::empty({N, H}, options);
-  at::Tensor gates = at::empty({(std::min)(N, chunk * B), 3 * H}, options);
   if (keeps_steps) outputs.cells = at::empty({N, H}, options);
   const at::Tensor cells = outputs.cells;
   if (keeps_chunks) outputs.cells = at::empty({chunks, B, H}, cell.options());
@@ -73,14 +90,14 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
     for (int64_t begin = 0; begin < T; begin += chunk) {
       const int64_t end = (std::min)(T, begin + chunk);
       const Step all = schedule.rows_of(begin, end);
-      at::Tensor chunk_gates = gates.narrow(0, 0, all.rows);
+      const at::Tensor chunk_gates = rows_from(gates, 0, all.rows);
+      if (begin > 0) begin_chunk(begin);
       if (keeps_chunks) outputs.cells.select(0, begin / chunk).copy_(cell);
-      products.input_gates(chunk_gates, input.narrow(0, all.first, all.rows));
-      const RecurrentProduct<typename C::Scalar> recurrent(products);
       if (at_once) {
         const at::Tensor& old_h = begin == 0 ? h0 : state_h;
         const bool spread = exchange.options() != nullptr;
-        if (spread) {
+        if (spread && old_h.defined()) {
+          const RecurrentProduct<typename C::Scalar> recurrent(products);
           schedule.for_first_rows(begin, end, [&](int64_t line, int64_t row, int64_t rows) {
             recurrent.add_old_h(chunk_gates, line - all.first, old_h, row, rows);
           });
@@ -96,6 +113,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
                      "sequence_forward");
         continue;
       }
+      const RecurrentProduct<typename C::Scalar> recurrent(products);
       for (int64_t i = begin; i < end; ++i) {
         const Step step = schedule[i];
         const int64_t place = step.first - all.first;
@@ -103,7 +121,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
         const bool first = i == 0;
         const at::Tensor& old_h = state_h.defined() ? state_h : (first ? h0 : outputs.output);
         const int64_t old_row = state_h.defined() || first ? 0 : schedule[i - 1].first;
-        if (products.path() == Path::kFusedSteps) {
+        if (way.path == Path::kFusedSteps) {
           check_status(
               core.step_fused_forward(
                   step.rows, H, C::pointer(products.weights_h(), 0), products.weights_h().stride(0),
@@ -143,8 +161,9 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence(
     const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
-    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
-    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+    const OptionalTensor& h0, const OptionalTensor& c0, const OptionalTensor& batch_sizes,
+    bool reverse, bool recompute, const OptionalTensor& zoneout_h,
+    const OptionalTensor& zoneout_c) {
   const SequenceOutputs outputs =
       run_sequence_forward(sequence_arguments(input, weights, bias, h0, c0, batch_sizes, reverse,
                                               recompute, zoneout_h, zoneout_c),
@@ -154,8 +173,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence(
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> sequence_forward(
     const at::Tensor& input, const at::Tensor& weights, const OptionalTensor& bias,
-    const at::Tensor& h0, const at::Tensor& c0, const OptionalTensor& batch_sizes, bool reverse,
-    bool recompute, const OptionalTensor& zoneout_h, const OptionalTensor& zoneout_c) {
+    const OptionalTensor& h0, const OptionalTensor& c0, const OptionalTensor& batch_sizes,
+    bool reverse, bool recompute, const OptionalTensor& zoneout_h,
+    const OptionalTensor& zoneout_c) {
   const SequenceOutputs outputs =
       run_sequence_forward(sequence_arguments(input, weights, bias, h0, c0, batch_sizes, reverse,
                                               recompute, zoneout_h, zoneout_c),

@@ -7,33 +7,29 @@
 #include "layout.h"
 
 namespace lltm_bindings {
-namespace {
 
-Path choose_path(const SequenceArguments& a, const SequenceSizes& sizes, const OneLaunch& launch) {
-  if (launch.plan.path != LLTM_SEQUENCE_NONE) return Path::kOneLaunch;
+Way choose_way(const SequenceArguments& a, const SequenceSizes& sizes, int64_t steps, Pass pass) {
+  const OneLaunch launch = plan_one_launch(a, sizes, steps, pass);
+  if (launch.plan.path != LLTM_SEQUENCE_NONE) return {Path::kOneLaunch, launch};
   // With packed data the rows of two steps differ.
   const bool fused =
       kWithCuda && a.input.is_cuda() && !a.batch_sizes.defined() &&
       fits_fused_product(a.input, sizes.batch_size, sizes.state_size, sizes.state_size);
-  return fused ? Path::kFusedSteps : Path::kProductAndStep;
+  return {fused ? Path::kFusedSteps : Path::kProductAndStep, launch};
 }
 
-}  // namespace
-
 SequenceProducts::SequenceProducts(const SequenceArguments& a, const SequenceSizes& sizes,
-                                   int64_t steps, Pass pass)
-    : launch_(plan_one_launch(a, sizes, steps, pass)), path_(choose_path(a, sizes, launch_)) {
+                                   Pass pass) {
   const int64_t H = sizes.state_size;
   const at::Tensor weights = dense(a.weights);
   if (a.bias.defined()) bias_ = a.bias.dim() == 2 ? a.bias.select(0, 0) : a.bias;
   weights_h_ = weights.narrow(1, 0, H);
   weights_x_ = weights.narrow(1, H, sizes.input_features);
-  // A CPU reads the transpose 1.3 to 1.7 times faster than a transposed view, once a step.
-  weights_h_t_ = weights_h_.t();
   if (a.input.is_cuda()) return;
   if (pass == Pass::kBackward) packed_weights_h_ = PackedFactor(weights_h_, sizes.rows);
   if (pass == Pass::kBackward && !a.recompute) return;  // no step forward is taken
-  packed_weights_h_t_ = PackedFactor(weights_h_t_, sizes.rows);
+  packed_weights_h_t_ = PackedFactor(weights_h_.t(), sizes.rows);
+  // A CPU reads the transpose 1.3 to 1.7 times faster than a transposed view, once a step.
   if (!packed_weights_h_t_.defined() && sizes.steps > 1) {
     weights_h_t_ = transpose(weights_h_.contiguous());
   }

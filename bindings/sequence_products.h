@@ -16,19 +16,23 @@ enum class Path {
   kOneLaunch,       // on a GPU: all of them at once
 };
 
+struct Way {
+  Path path;
+  OneLaunch launch;  // of kOneLaunch
+};
+
+// On a checked sequence; `steps`: of one launch, where all of them are taken at once.
+Way choose_way(const SequenceArguments& arguments, const SequenceSizes& sizes, int64_t steps,
+               Pass pass);
+
 class SequenceProducts {
  public:
-  // `steps`: of one launch, where all of them are taken at once.
-  SequenceProducts(const SequenceArguments& arguments, const SequenceSizes& sizes, int64_t steps,
-                   Pass pass);
+  SequenceProducts(const SequenceArguments& arguments, const SequenceSizes& sizes, Pass pass);
 
-  Path path() const { return path_; }
-  // of kOneLaunch
-  const OneLaunch& launch() const { return launch_; }
   // (3 * state_size, state_size), rows of stride(0)
   const at::Tensor& weights_h() const { return weights_h_; }
   // (state_size, 3 * state_size), as at::mm reads it fastest on this device
-  const at::Tensor& weights_h_t() const { return weights_h_t_; }
+  at::Tensor weights_h_t() const { return weights_h_t_.defined() ? weights_h_t_ : weights_h_.t(); }
   // the same, and weights_h, for the core's own product; undefined where ATen multiplies
   const PackedFactor& packed_weights_h_t() const { return packed_weights_h_t_; }
   const PackedFactor& packed_weights_h() const { return packed_weights_h_; }
@@ -43,8 +47,6 @@ class SequenceProducts {
  private:
   at::Tensor bias_, weights_h_, weights_x_, weights_h_t_;
   PackedFactor packed_weights_h_t_, packed_weights_h_;
-  OneLaunch launch_;
-  Path path_;
 };
 
 }  // namespace lltm_bindings

@@ -30,7 +30,8 @@ typedef struct {
 /* sequence: all steps in one launch. No CPU twin. T = steps >= 0. The steps are taken from the last
  * to the first if `reverse` is not 0. Each is a step_forward or step_backward without zoneout, its
  * product with the recurrent weights included; without d_h_n nothing flows through the last h, and
- * d_cell becomes the gradient of the first cell.
+ * d_cell becomes the gradient of the first cell. Without h0, and without both c0 and cell, it begins
+ * with zeros.
  *
  * Packed data: step t has the rows [first_rows[t], first_rows[t + 1]) of arrays that begin with row
  * first_rows[0], for [T, B, ...] below. They are rows of the states from the first one on, never
@@ -41,8 +42,8 @@ typedef struct {
  * sequence_plan says for the current device which kernels there are for the forward pass, or, if
  * `backward` is not 0, the backward pass. Alignment may still forbid LLTM_SEQUENCE_GRID: it wants
  * every array aligned to two elements. With it the caller does the outer products: h0 is null, and
- * the gates of each row's first step hold its product with the weights; d_h0 is null, and is the
- * product of that step's d_gates. */
+ * the gates of each row's first step hold its product with the weights, if it is not zero; d_h0 is
+ * null, and is the product of that step's d_gates. */
 #define LLTM_DECLARE_SEQUENCE(name, type, compute)                                               \
   int32_t lltm_sequence_plan_cuda_##name(int32_t backward, int32_t tf32, int64_t steps,          \
                                          int64_t batch_size, int64_t state_size,                 \
@@ -72,7 +73,7 @@ typedef struct {
       const type* new_cell,                       /* in  [T, B, H] */                            \
       const type* d_h_n,                          /* in  [B, H], or null */                      \
       compute* d_cell,                            /* in  [B, H]; out: see above */               \
-      type* d_h0,                           /* out [B, H], or null: see above; may be d_h_n */   \
+      type* d_h0,                           /* out [B, H], or null; may be d_h_n */              \
       type* d_gates,                        /* out [T, B, 3H] */                                 \
       const lltm_sequence_options* options, /* or null: LLTM_SEQUENCE_BLOCK */                   \
       struct CUstream_st* stream) LLTM_NOEXCEPT;

@@ -66,7 +66,7 @@ static inline int32_t check(const SequenceForward<S>& a) {
   if (status || is_empty(a.shape)) return status;
   if (!a.weights) return -4;
   if (!a.gates) return -8;
-  if (!a.cell && !(a.c0 && a.c_n)) return -11;
+  if (!a.cell && !a.c_n) return -11;
   if (!a.output) return -12;
   return 0;
 }

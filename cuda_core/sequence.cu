@@ -27,8 +27,8 @@ int32_t launch(const Arguments<S>& a, const void* outer, int32_t outer_number,
                const lltm_sequence_options* options, int32_t options_number, cudaStream_t stream) {
   const int32_t status = check(a);
   if (status || is_empty(a.shape)) return status;
-  if ((outer == nullptr) != (options != nullptr)) return -outer_number;
   if (options) {
+    if (outer) return -outer_number;
     if (!options->workspace) return -options_number;
     return launch_grid(a, *options, stream);
   }

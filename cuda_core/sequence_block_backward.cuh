@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(Product::kThreads, 1)
   const float d_old_h = product.multiply((steps - 1) & 1);
   if (had_step) d_h = d_old_h;
   if (writes) {
-    store(d_h, a.d_h0 + at);
+    if (a.d_h0) store(d_h, a.d_h0 + at);
     a.d_cell[at] = d_cell;
   }
 }

@@ -61,6 +61,11 @@ class GridBlock : protected GridPlaces<Shape> {
   __device__ __forceinline__ Two& state_of(int turn) {
     return memory.states[turn * kCount + threadIdx.x];
   }
+  __device__ __forceinline__ void clear_states() {
+    for (int turn = 0; turn < launch.turns; ++turn) {
+      if (item.exists) state_of(turn) = two_of(Value(0), Value(0));
+    }
+  }
   template <typename Any>
   __device__ __forceinline__ void load_states(const Any* states) {
     for (int turn = 0; turn < launch.turns; ++turn) {

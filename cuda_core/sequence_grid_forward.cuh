@@ -44,8 +44,10 @@ class GridForward : GridBlock<Shape> {
     this->load_weights([&](int gate, int k, int unit) { return weights_run(gate, k, unit); });
     if (a.c0) {
       this->load_states(a.c0);
-    } else {
+    } else if (a.cell) {
       this->load_states(a.cell);
+    } else {
+      this->clear_states();
     }
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_gates(i, ahead);

@@ -151,9 +151,11 @@ class LLTMSequenceBase(LayerParameters):
         batch_sizes: Optional[Tensor] = None,
     ) -> Tuple[Tensor, Pair]:
         """Time first or packed -> output, (h_n, c_n). The loop over the steps is the operator's."""
-        starts: List[Sequence[Tensor]]
+        starts: List[Sequence[Optional[Tensor]]]
         if state is None:
-            zeros = input.new_zeros(batch_size, self.hidden_size)
+            zeros = None
+            if batch_sizes is not None:  # then the operator wants a tensor
+                zeros = input.new_zeros(batch_size, self.hidden_size)
             starts = [[zeros] * (2 * self.num_layers)] * 2  # of one direction half are not used
         else:
             starts = [part.unbind(0) for part in state]

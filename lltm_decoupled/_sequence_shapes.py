@@ -22,20 +22,32 @@ def check_sequence(
     input: Tensor,
     weights: Tensor,
     bias: Optional[Tensor],
-    h0: Tensor,
-    c0: Tensor,
+    h0: Optional[Tensor],
+    c0: Optional[Tensor],
     batch_sizes: Optional[Tensor],
     zoneout_h: Optional[Tensor],
     zoneout_c: Optional[Tensor],
-) -> Tuple[int, ...]:
-    """-> the output's shape. The values of batch_sizes may not exist: only the kernels see them."""
+) -> Tuple[Tuple[int, ...], Tuple[int, int]]:
+    """-> the shapes of the output and of a state. The values of batch_sizes may not exist: only the
+    kernels see them.
+    """
     check_dtype(input)
     check_rank("input", input, 3 if batch_sizes is None else 2)
-    check_rank("h0", h0, 2)
+    packed = batch_sizes is not None
+    given = packed or h0 is not None or c0 is not None
+    check(
+        not given or (h0 is not None and c0 is not None),
+        f"expected {'h0' if h0 is None else 'c0'} to be a tensor, as "
+        f"{'batch_sizes is given' if packed else 'the other state is'}, got None",
+    )
+    if h0 is not None:
+        check_rank("h0", h0, 2)
     state_size = check_parameters(input, weights, bias)
-    batch_size = input.shape[1] if batch_sizes is None else h0.shape[0]
+    batch_size = h0.shape[0] if packed and h0 is not None else input.shape[1]
+    state_shape = (batch_size, state_size)
     for name, tensor in (("h0", h0), ("c0", c0)):
-        check_tensor(name, tensor, (batch_size, state_size), input)
+        if tensor is not None:
+            check_tensor(name, tensor, state_shape, input)
     if batch_sizes is not None:
         check(
             # Without values only what has none can be computed.
@@ -49,7 +61,7 @@ def check_sequence(
     for name, mask in (("zoneout_h", zoneout_h), ("zoneout_c", zoneout_c)):
         if mask is not None:
             check_tensor(name, mask, shape, input, torch.bool)
-    return shape
+    return shape, state_shape
 
 
 def check_batch_sizes(batch_sizes: Tensor, input: Tensor, h0: Tensor) -> None:
@@ -76,19 +88,20 @@ def _sequence(
     input,
     weights,
     bias,
-    h0,
-    c0,
+    h0=None,
+    c0=None,
     batch_sizes=None,
     reverse=False,
     recompute=False,
     zoneout_h=None,
     zoneout_c=None,
 ):
-    shape = check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
-    return input.new_empty(shape), input.new_empty(h0.shape), input.new_empty(h0.shape)
+    shapes = check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
+    output, state = shapes
+    return input.new_empty(output), input.new_empty(state), input.new_empty(state)
 
 
-def _kept(input, weights, h0, batch_sizes, recompute):
+def _kept(input, weights, batch_size, batch_sizes, recompute):
     """(shape, dtype) of what the forward half keeps for backward: of activations and of cells."""
     state_size = weights.shape[0] // 3
     if not recompute:
@@ -98,7 +111,7 @@ def _kept(input, weights, h0, batch_sizes, recompute):
     chunks = (steps + _STEPS_PER_CHUNK - 1) // _STEPS_PER_CHUNK
     # in the type they are computed in: float32 for half types
     dtype = torch.float64 if input.dtype == torch.float64 else torch.float32
-    return ((0, 3 * state_size), input.dtype), ((chunks, h0.shape[0], state_size), dtype)
+    return ((0, 3 * state_size), input.dtype), ((chunks, batch_size, state_size), dtype)
 
 
 def _sequence_forward(
@@ -106,7 +119,7 @@ def _sequence_forward(
 ):
     masks = {"zoneout_h": zoneout_h, "zoneout_c": zoneout_c}
     outputs = _sequence(input, weights, bias, h0, c0, batch_sizes, **masks)
-    kept = _kept(input, weights, h0, batch_sizes, recompute)
+    kept = _kept(input, weights, outputs[1].shape[0], batch_sizes, recompute)
     return outputs + tuple(input.new_empty(shape, dtype=dtype) for shape, dtype in kept)
 
 
@@ -129,11 +142,12 @@ def _sequence_backward(
     zoneout_c,
     output_mask,
 ):
-    shape = check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
+    shapes = check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
+    shape, state_shape = shapes
     grads = {
         "grad_output": (grad_output, shape),
-        "grad_h_n": (grad_h_n, tuple(h0.shape)),
-        "grad_c_n": (grad_c_n, tuple(h0.shape)),
+        "grad_h_n": (grad_h_n, state_shape),
+        "grad_c_n": (grad_c_n, state_shape),
     }
     for name, (grad, expected) in grads.items():
         if grad is not None:
@@ -142,7 +156,7 @@ def _sequence_backward(
     kept = zip(
         ("activations", "cells"),
         (activations, cells),
-        _kept(input, weights, h0, batch_sizes, recompute),
+        _kept(input, weights, state_shape[0], batch_sizes, recompute),
     )
     for name, tensor, (expected, dtype) in kept:
         check_tensor(name, tensor, expected, input, dtype)

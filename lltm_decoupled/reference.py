@@ -53,8 +53,8 @@ def lltm_sequence(
     input: Tensor,
     weights: Tensor,
     bias: Optional[Tensor],
-    h0: Tensor,
-    c0: Tensor,
+    h0: Optional[Tensor] = None,
+    c0: Optional[Tensor] = None,
     *,
     batch_sizes: Optional[Tensor] = None,
     reverse: bool = False,
@@ -67,7 +67,8 @@ def lltm_sequence(
         input: (steps, batch_size, input_features), or with batch_sizes the packed data
             (rows, input_features)
         weights, bias: as lltm_cell has them
-        h0, c0: (batch_size, state_size), before the first step
+        h0, c0: (batch_size, state_size), before the first step, or both None for zeros, but not
+            with batch_sizes
         batch_sizes: of packed data, how many rows each step has; they never grow
         reverse: from the last step to the first; the output stays in the input's order
         zoneout_h, zoneout_c: bool, of the output's shape: where True the old h, or the old cell,
@@ -92,6 +93,10 @@ def lltm_sequence(
             return tensor.unbind(0)
         return tensor.split_with_sizes(batch_sizes.tolist())
 
+    if h0 is None or c0 is None:
+        if h0 is not c0 or batch_sizes is not None:
+            raise RuntimeError("lltm_decoupled: expected both h0 and c0, or none, got one None")
+        h0 = c0 = input.new_zeros(input.size(1), weights.size(0) // 3)
     inputs = steps_of(input)
     keep_h = None if zoneout_h is None else steps_of(zoneout_h)
     keep_c = None if zoneout_c is None else steps_of(zoneout_c)

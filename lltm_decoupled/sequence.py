@@ -19,8 +19,8 @@ def _from_formula(
     input: Tensor,
     weights: Tensor,
     bias: Optional[Tensor],
-    h0: Tensor,
-    c0: Tensor,
+    h0: Optional[Tensor],
+    c0: Optional[Tensor],
     batch_sizes: Optional[Tensor],
     reverse: bool,
     recompute: bool,
@@ -30,7 +30,7 @@ def _from_formula(
     """Until there is an operator. autograd keeps every step, with recompute too."""
     if can_check(input):
         check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
-        if batch_sizes is not None and not batch_sizes.is_meta:
+        if batch_sizes is not None and h0 is not None and not batch_sizes.is_meta:
             check_batch_sizes(batch_sizes, input, h0)
     return reference.lltm_sequence(
         input,
@@ -60,8 +60,8 @@ def lltm_sequence(
     input: Tensor,
     weights: Tensor,
     bias: Optional[Tensor],
-    h0: Tensor,
-    c0: Tensor,
+    h0: Optional[Tensor] = None,
+    c0: Optional[Tensor] = None,
     *,
     batch_sizes: Optional[Tensor] = None,
     reverse: bool = False,
@@ -79,7 +79,8 @@ def lltm_sequence(
             batch_sizes the packed data (rows, input_features)
         weights: (3 * state_size, state_size + input_features)
         bias: (3 * state_size), (1, 3 * state_size) or None
-        h0, c0: (batch_size, state_size), h and cell before the first step
+        h0, c0: (batch_size, state_size), h and cell before the first step, or both None: zeros,
+            which takes less time than tensors of zeros. With batch_sizes they must be given.
             All of input's dtype and on its device.
         batch_sizes: how many rows each step has, as a PackedSequence says it: int64 on the CPU,
             positive, never growing, from batch_size, together the rows of input. The rows of the
@@ -113,9 +114,11 @@ def lltm_sequence(
         )
     except Exception:
         refuse_non_tensors(
-            {"input": input, "weights": weights, "h0": h0, "c0": c0},
+            {"input": input, "weights": weights},
             optional={
                 "bias": bias,
+                "h0": h0,
+                "c0": c0,
                 "batch_sizes": batch_sizes,
                 "zoneout_h": zoneout_h,
                 "zoneout_c": zoneout_c,

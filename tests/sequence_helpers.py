@@ -34,7 +34,7 @@ def pack(inputs, batch_sizes):
 
 def draw_masks(inputs, probability=0.4):
     """zoneout_h and zoneout_c, shaped like the output."""
-    shape = inputs[0].shape[:-1] + inputs[3].shape[-1:]
+    shape = (*inputs[0].shape[:-1], inputs[1].shape[0] // 3)
     masks = [(torch.rand(shape) < probability).to(inputs[0].device) for _ in "hc"]
     return dict(zip(("zoneout_h", "zoneout_c"), masks))
 

@@ -68,6 +68,14 @@ def test_forward_and_backward(dtype, sizes, reverse, packed):
     assert forward(*same, c0, None, again, None, None, last_c, None) == 0
     assert torch.equal(again.cpu(), got.cpu())
     assert torch.equal(last_c.cpu(), carried.cpu().to(dtype))
+    zeros = torch.zeros_like(h0)
+    assert (
+        forward(*same[:-2], gates.clone(), zeros, zeros, None, got, None, None, last_c, None) == 0
+    )
+    from_nothing = poisoned(dtype, B, H)
+    arguments = (gates.clone(), None, None, None, again, None, None, from_nothing, None)
+    assert forward(*same[:-2], *arguments) == 0
+    assert torch.equal(again, got) and torch.equal(from_nothing, last_c)
 
     grad_output, d_h, d_cell = (
         from_host(dtype, *shape, H),
@@ -133,8 +141,8 @@ def test_statuses(dtype):
     forward, backward = (core(f"sequence_{way}", dtype) for way in ("forward", "backward"))
     some = from_host(torch.float64, 2, 100)
     for call, count, wrong in (
-        (forward, 8, {0: -8, 1: -9, 4: -12}),
-        (backward, 7, {1: -9, 2: -10, 4: -12, 5: -13, 6: -14}),
+        (forward, 8, {0: -8, 4: -12}),
+        (backward, 7, {1: -9, 2: -10, 4: -12, 6: -14}),
     ):
         arguments = [some] * count + [None]
         assert call(-1, 2, 4, some, 4, 0, None, *arguments) == -1
@@ -146,10 +154,9 @@ def test_statuses(dtype):
         for position, status in wrong.items():
             arguments = [None if i == position else some for i in range(count)] + [None]
             assert call(2, 2, 4, some, 4, 0, None, *arguments) == status
-        if call is forward:  # without cell both c0 and c_n are wanted
-            for c0, c_n in ((None, some), (some, None)):
-                arguments = [some, some, c0, None, some, None, None, c_n, None]
-                assert call(2, 2, 4, some, 4, 0, None, *arguments) == -11
+        if call is forward:  # without cell c_n is wanted
+            arguments = [some, some, some, None, some, None, None, None, None]
+            assert call(2, 2, 4, some, 4, 0, None, *arguments) == -11
         assert call(0, 2, 4, None, 4, 0, None, *[None] * (count + 1)) == 0
         assert call(2, 0, 4, None, 4, 0, None, *[None] * (count + 1)) == 0
     torch.cuda.synchronize()

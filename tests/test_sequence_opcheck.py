@@ -16,19 +16,22 @@ def test_schema():
     """The public operator is a contract."""
     found = [s for s in torch._C._jit_get_all_schemas() if s.name == "lltm_decoupled::sequence"]
     assert [str(schema) for schema in found] == [
-        "lltm_decoupled::sequence(Tensor input, Tensor weights, Tensor? bias, Tensor h0, "
-        "Tensor c0, Tensor? batch_sizes=None, bool reverse=False, bool recompute=False, "
+        "lltm_decoupled::sequence(Tensor input, Tensor weights, Tensor? bias, Tensor? h0, "
+        "Tensor? c0, Tensor? batch_sizes=None, bool reverse=False, bool recompute=False, "
         "Tensor? zoneout_h=None, Tensor? zoneout_c=None) "
         "-> (Tensor output, Tensor h_n, Tensor c_n)"
     ]
 
 
 WAYS = ["plain", "reverse", "packed", "zoneout", "recompute", "packed zoneout recompute reverse"]
+WAYS += ["stateless", "stateless recompute"]
 
 
 def arguments_of(way, inputs):
     """All ten arguments of the operator, for the ways named in `way`."""
     batch_sizes, masks = None, {}
+    if "stateless" in way:
+        inputs = [*inputs[:3], None, None]
     if "packed" in way:
         batch_sizes = ragged(*inputs[0].shape[:2])
         inputs = pack(inputs, batch_sizes)
@@ -81,8 +84,9 @@ def test_fake_tensors(way, target):
             assert (output.dtype, output.device) == (value.dtype, value.device)
         fake[:5] = leaves(fake[:5])
         outputs = ops.sequence(*fake)
-        gradients = torch.autograd.grad(sum(t.sum() for t in outputs), fake[:5])
-        assert [g.shape for g in gradients] == [t.shape for t in fake[:5]]
+        wanted = [t for t in fake[:5] if t is not None]
+        gradients = torch.autograd.grad(sum(t.sum() for t in outputs), wanted)
+        assert [g.shape for g in gradients] == [t.shape for t in wanted]
 
 
 def test_meta_tensors_give_shapes(target):

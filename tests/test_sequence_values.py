@@ -58,10 +58,15 @@ WAYS = [
     {"packed": True, "recompute": True},
     {"reverse": True, "recompute": True},
     {"packed": True, "reverse": True, "zoneout": True, "recompute": True},
+    {"stateless": True},
+    {"stateless": True, "recompute": True},
+    {"stateless": True, "reverse": True, "zoneout": True},
 ]
 
 
-def check_way(target, inputs, loss="all", packed=False, recompute=False, **way):
+def check_way(target, inputs, loss="all", packed=False, stateless=False, recompute=False, **way):
+    if stateless:
+        inputs = [*inputs[:3], None, None]
     batch_sizes = ragged(*inputs[0].shape[:2]) if packed else None
     inputs, options = options_of(inputs, batch_sizes, **way)
     check_sequence(target, inputs, loss, recompute, **options)
