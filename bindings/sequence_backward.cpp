@@ -1,6 +1,4 @@
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 
@@ -8,91 +6,23 @@
 #include "recurrent_product.h"
 #include "rows.h"
 #include "sequence_chunk.h"
+#include "sequence_parameters.h"
 
 namespace lltm_bindings {
 namespace {
-
-// The gradients that are sums over all rows, chunk by chunk. Those of half types are summed in
-// float where there are several chunks.
-class ParameterGradients {
- public:
-  ParameterGradients(const SequenceArguments& a, const SequenceSizes& sizes, int64_t chunks,
-                     GradientMask mask)
-      : weights_(mask[1] ? a.weights : at::Tensor()),
-        bias_(mask[2] ? a.bias : at::Tensor()),
-        state_size_(sizes.state_size),
-        dtype_(a.input.scalar_type()),
-        sum_dtype_(chunks > 1 ? compute_dtype(a.input) : dtype_) {}
-
-  void add(const Chunk& chunk, const at::Tensor& d_gates, const at::Tensor& input,
-           const OldStates& old_states) {
-    if (bias_.defined()) {
-      const at::Tensor sum = d_gates.sum(0, /*keepdim=*/bias_.dim() == 2, sum_dtype_);
-      d_bias_ = d_bias_.defined() ? d_bias_.add_(sum) : sum;
-    }
-    if (!weights_.defined()) return;
-    if (!d_weights_.defined()) allocate();
-    old_states.for_each(chunk, [&](int64_t first, int64_t rows, const at::Tensor& old_h) {
-      add_product(h_columns_, rows_from(d_gates, first, rows), old_h);
-    });
-    add_product(input_columns_, d_gates, input);
-  }
-
-  at::Tensor d_weights() {
-    if (!weights_.defined()) return weights_;
-    if (!d_weights_.defined()) allocate();
-    for (Columns* columns : {&h_columns_, &input_columns_}) {
-      if (!columns->begun) columns->sum.zero_();
-    }
-    return d_weights_.to(dtype_);
-  }
-  at::Tensor d_bias() const {
-    if (!bias_.defined()) return bias_;
-    return d_bias_.defined() ? d_bias_.to(dtype_) : at::zeros_like(bias_);
-  }
-
- private:
-  struct Columns {
-    at::Tensor sum;
-    bool begun;  // before that there is nothing in it
-  };
-
-  // Not before the first recurrence: while a GPU is at work.
-  void allocate() {
-    d_weights_ = at::empty(weights_.sizes(), weights_.options().dtype(sum_dtype_));
-    h_columns_ = {d_weights_.narrow(1, 0, state_size_), false};
-    const int64_t features = weights_.size(1) - state_size_;
-    input_columns_ = {d_weights_.narrow(1, state_size_, features), false};
-  }
-  void add_product(Columns& columns, const at::Tensor& d_gates, const at::Tensor& factor) const {
-    if (sum_dtype_ == dtype_) {
-      multiply(columns.sum, d_gates.t(), factor, /*adds=*/columns.begun);
-    } else {
-      const at::Tensor part = at::mm(d_gates.t(), factor);
-      columns.begun ? columns.sum.add_(part) : columns.sum.copy_(part);
-    }
-    columns.begun = true;
-  }
-
-  const at::Tensor weights_, bias_;  // undefined: its gradient is not wanted
-  const int64_t state_size_;
-  const at::ScalarType dtype_, sum_dtype_;
-  at::Tensor d_weights_, d_bias_;
-  Columns h_columns_, input_columns_;
-};
 
 // The recurrence from the last step to the first, a chunk at a time.
 class Recurrence {
  public:
   Recurrence(const SequenceGradients& grads, const SequenceArguments& a, const SequenceSizes& sizes,
              const Schedule& schedule, const SequenceProducts& products, const Way& way,
-             bool wants_d_h0)
+             int64_t chunks, GradientMask mask)
       : input(a.input),
         schedule(schedule),
         products(products),
         path(way.path),
         reverse(a.reverse),
-        wants_d_h0(wants_d_h0),
+        wants_d_h0(mask[3]),
         batch_size(sizes.batch_size),
         state_size(sizes.state_size),
         grad_output(dense_rows(grads.output)),
@@ -101,7 +31,6 @@ class Recurrence {
         exchange(way.launch, a.input) {
     if (path == Path::kOneLaunch) packed_rows = PackedRows(schedule, a);
     d_h = at::empty({batch_size, state_size}, input.options());
-    d_cell = at::empty({batch_size, state_size}, input.options().dtype(compute_dtype(input)));
     // What nothing flows through yet is not zero, but absent: zero times NaN would be NaN. Only
     // where rows begin at different steps, or zoneout wants a place, it has to be zero.
     has_d_h =
@@ -111,7 +40,14 @@ class Recurrence {
     } else if (has_d_h) {
       d_h.zero_();
     }
-    grads.c_n.defined() ? d_cell.copy_(grads.c_n) : d_cell.zero_();
+    // One launch takes d_c_n and gives d_c0 as they are.
+    if (path == Path::kOneLaunch && chunks == 1) {
+      d_c_n = aligned_to_pairs(dense(grads.c_n));
+      if (mask[4]) d_c0 = at::empty({batch_size, state_size}, input.options());
+    } else {
+      d_cell = at::empty({batch_size, state_size}, input.options().dtype(compute_dtype(input)));
+      grads.c_n.defined() ? d_cell.copy_(grads.c_n) : d_cell.zero_();
+    }
     if (path == Path::kFusedSteps) weights_h_t = products.weights_h_transposed();
   }
 
@@ -128,8 +64,11 @@ class Recurrence {
     has_d_h = true;
   }
 
-  // (batch_size, state_size), of the states that the steps so far began with
-  at::Tensor d_h, d_cell;
+  // (batch_size, state_size), of the state that the steps so far began with
+  at::Tensor d_first_h() const { return d_h; }
+  at::Tensor d_first_cell() const {
+    return d_cell.defined() ? d_cell.to(input.scalar_type()) : d_c0;
+  }
 
  private:
   template <typename C>
@@ -140,13 +79,13 @@ class Recurrence {
     const at::Tensor activations = spread ? aligned_to_pairs(chunk.activations) : chunk.activations;
     const at::Tensor cells = spread ? aligned_to_pairs(chunk.cells) : chunk.cells;
     check_status(
-        core.sequence_backward(chunk.end - chunk.begin, batch_size, state_size,
-                               C::pointer(products.weights_h(), 0), products.weights_h().stride(0),
-                               reverse, packed_rows.of(chunk.begin, chunk.end),
-                               C::pointer(grad, chunk.all.first), C::pointer(activations, 0),
-                               C::pointer(cells, 0), has_d_h ? C::pointer(d_h, 0) : nullptr,
-                               C::compute_pointer(d_cell, 0), spread ? nullptr : C::pointer(d_h, 0),
-                               C::pointer(d_gates, 0), exchange.options(), stream),
+        core.sequence_backward(
+            chunk.end - chunk.begin, batch_size, state_size, C::pointer(products.weights_h(), 0),
+            products.weights_h().stride(0), reverse, packed_rows.of(chunk.begin, chunk.end),
+            C::pointer(grad, chunk.all.first), C::pointer(activations, 0), C::pointer(cells, 0),
+            has_d_h ? C::pointer(d_h, 0) : nullptr, C::pointer(d_c_n, 0),
+            C::compute_pointer(d_cell, 0), spread ? nullptr : C::pointer(d_h, 0),
+            C::pointer(d_c0, 0), C::pointer(d_gates, 0), exchange.options(), stream),
         "sequence_backward");
     if (spread && (chunk.begin > 0 || wants_d_h0)) {
       const RecurrentProduct<typename C::Scalar> recurrent(products);
@@ -205,6 +144,7 @@ class Recurrence {
   const Exchange exchange;
   PackedRows packed_rows;
   at::Tensor weights_h_t;
+  at::Tensor d_h, d_cell, d_c_n, d_c0;
   bool has_d_h;
 };
 
@@ -229,7 +169,7 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
   const int64_t chunks = (T + chunk_steps - 1) / chunk_steps;
   const SequenceProducts products(a, sizes, Pass::kBackward);
   const Way way = choose_way(a, sizes, (std::min)(T, chunk_steps), Pass::kBackward);
-  Recurrence recurrence(grads, a, sizes, schedule, products, way, mask[3]);
+  Recurrence recurrence(grads, a, sizes, schedule, products, way, chunks, mask);
   ParameterGradients parameters(a, sizes, chunks, mask);
   at::Tensor d_input;
   if (mask[0]) d_input = at::empty({sizes.rows, sizes.input_features}, options);
@@ -252,8 +192,8 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
 
   if (mask[0]) d_input = d_input.view(a.input.sizes());
   return std::make_tuple(d_input, parameters.d_weights(), parameters.d_bias(),
-                         mask[3] ? recurrence.d_h : at::Tensor(),
-                         mask[4] ? recurrence.d_cell.to(a.input.scalar_type()) : at::Tensor());
+                         mask[3] ? recurrence.d_first_h() : at::Tensor(),
+                         mask[4] ? recurrence.d_first_cell() : at::Tensor());
 }
 
 CellGradients sequence_backward(const OptionalTensor& grad_output, const OptionalTensor& grad_h_n,

@@ -67,7 +67,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   if (!h0.defined() && (!at_once || T == 0)) h0 = at::zeros({B, H}, options);
   // One launch that need not keep its first cell takes c0 and gives c_n as they are.
   const bool carries_cell = !at_once || chunks != 1 || keeps_chunks;
-  const at::Tensor c0 = carries_cell ? at::Tensor() : dense(a.c0);
+  const at::Tensor c0 = carries_cell ? at::Tensor() : aligned_to_pairs(dense(a.c0));
   const at::Tensor cell = carries_cell ? first_cell(a, sizes) : at::Tensor();
   const Exchange exchange(way.launch, a.input);
   // With packed data the rows of two steps differ: the state has a place of its own.

@@ -31,6 +31,7 @@ TOGETHER = (
     "bindings/sequence_checks.cpp",
     "bindings/sequence_chunk.cpp",
     "bindings/sequence_forward.cpp",
+    "bindings/sequence_parameters.cpp",
     "bindings/sequence_products.cpp",
     "bindings/tutorial.cpp",
 )

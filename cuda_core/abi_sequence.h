@@ -29,9 +29,9 @@ typedef struct {
 
 /* sequence: all steps in one launch. No CPU twin. T = steps >= 0. The steps are taken from the last
  * to the first if `reverse` is not 0. Each is a step_forward or step_backward without zoneout, its
- * product with the recurrent weights included; without d_h_n nothing flows through the last h, and
- * d_cell becomes the gradient of the first cell. Without h0, and without both c0 and cell, it begins
- * with zeros.
+ * product with the recurrent weights included; without d_h_n nothing flows through the last h.
+ * Without h0 it begins with zeros; so does a cell without c0 and cell, and its gradient without
+ * d_c_n and d_cell.
  *
  * Packed data: step t has the rows [first_rows[t], first_rows[t + 1]) of arrays that begin with row
  * first_rows[0], for [T, B, ...] below. They are rows of the states from the first one on, never
@@ -72,10 +72,12 @@ typedef struct {
       const type* activations,                    /* in  [T, B, 3H] */                           \
       const type* new_cell,                       /* in  [T, B, H] */                            \
       const type* d_h_n,                          /* in  [B, H], or null */                      \
-      compute* d_cell,                            /* in  [B, H]; out: see above */               \
-      type* d_h0,                           /* out [B, H], or null; may be d_h_n */              \
-      type* d_gates,                        /* out [T, B, 3H] */                                 \
-      const lltm_sequence_options* options, /* or null: LLTM_SEQUENCE_BLOCK */                   \
+      const type* d_c_n,                          /* in  [B, H], or null: it is in d_cell */     \
+      compute* d_cell,                            /* in  [B, H]; out: of c0; or null */          \
+      type* d_h0,                                 /* out [B, H], or null; may be d_h_n */        \
+      type* d_c0,                                 /* out [B, H], or null */                      \
+      type* d_gates,                              /* out [T, B, 3H] */                           \
+      const lltm_sequence_options* options,       /* or null: LLTM_SEQUENCE_BLOCK */             \
       struct CUstream_st* stream) LLTM_NOEXCEPT;
 
 /* Copies numbers from host memory, which may be changed at once, to the memory of a GPU. */

@@ -40,8 +40,10 @@ struct SequenceBackward {
   const S* activations;    // [T, B, 3H]
   const S* new_cell;       // [T, B, H]
   const S* d_h_n;          // [B, H] or null
-  ComputeType<S>* d_cell;  // [B, H]
+  const S* d_c_n;          // [B, H] or null
+  ComputeType<S>* d_cell;  // [B, H] or null
   S* d_h0;                 // [B, H] or null
+  S* d_c0;                 // [B, H] or null
   S* d_gates;              // [T, B, 3H]
 };
 
@@ -78,8 +80,7 @@ static inline int32_t check(const SequenceBackward<S>& a) {
   if (!a.weights) return -4;
   if (!a.activations) return -9;
   if (!a.new_cell) return -10;
-  if (!a.d_cell) return -12;
-  if (!a.d_gates) return -14;
+  if (!a.d_gates) return -16;
   return 0;
 }
 

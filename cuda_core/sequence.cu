@@ -102,9 +102,9 @@ int32_t lltm_numbers_to_cuda(int64_t count, const int64_t* numbers, int64_t* to,
   int32_t lltm_sequence_backward_cuda_##name(                                                      \
       int64_t steps, int64_t batch_size, int64_t state_size, const type* weights,                  \
       int64_t weights_stride, int32_t reverse, const int64_t* first_rows, const type* grad_output, \
-      const type* activations, const type* new_cell, const type* d_h_n, compute* d_cell,           \
-      type* d_h0, type* d_gates, const lltm_sequence_options* options,                             \
-      CUstream_st* stream) noexcept {                                                              \
+      const type* activations, const type* new_cell, const type* d_h_n, const type* d_c_n,         \
+      compute* d_cell, type* d_h0, type* d_c0, type* d_gates,                                      \
+      const lltm_sequence_options* options, CUstream_st* stream) noexcept {                        \
     const lltm::SequenceBackward<type> arguments = {                                               \
         {steps, batch_size, state_size, weights_stride, reverse != 0, first_rows},                 \
         weights,                                                                                   \
@@ -112,10 +112,12 @@ int32_t lltm_numbers_to_cuda(int64_t count, const int64_t* numbers, int64_t* to,
         activations,                                                                               \
         new_cell,                                                                                  \
         d_h_n,                                                                                     \
+        d_c_n,                                                                                     \
         d_cell,                                                                                    \
         d_h0,                                                                                      \
+        d_c0,                                                                                      \
         d_gates};                                                                                  \
-    return lltm::launch(arguments, d_h0, 13, options, 15, stream);                                 \
+    return lltm::launch(arguments, d_h0, 14, options, 17, stream);                                 \
   }
 
 LLTM_DEFINE_SEQUENCE(float, float, float)

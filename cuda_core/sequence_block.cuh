@@ -32,6 +32,13 @@ __device__ __forceinline__ float rounded(float value) {
   return load(stored);
 }
 
+// Of a cell, or of its gradient: given, or carried on, or zero.
+template <typename S>
+__device__ __forceinline__ float first_value(const S* given, const float* carried, int64_t at) {
+  if (given) return load(given[at]);
+  return carried ? carried[at] : 0.0f;
+}
+
 // The gate math: a half type rounds more than the fast one errs.
 template <typename S>
 struct BlockMathOf {

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(Product::kThreads, 1)
   const float nothing[3] = {0.0f, 0.0f, 0.0f};
   product.put(1, nothing);
   const int64_t at = row * H + unit;
-  float d_cell = inside ? a.d_cell[at] : 0.0f;
+  float d_cell = inside ? first_value(a.d_c_n, a.d_cell, at) : 0.0f;
   float d_h = inside && a.d_h_n ? load(a.d_h_n[at]) : 0.0f;
   bool had_step = false;
   bool has_next = has(0);
@@ -95,7 +95,8 @@ __global__ void __launch_bounds__(Product::kThreads, 1)
   if (had_step) d_h = d_old_h;
   if (writes) {
     if (a.d_h0) store(d_h, a.d_h0 + at);
-    a.d_cell[at] = d_cell;
+    if (a.d_c0) store(d_cell, a.d_c0 + at);
+    if (a.d_cell) a.d_cell[at] = d_cell;
   }
 }
 

@@ -21,12 +21,7 @@ __global__ void __launch_bounds__(Product::kThreads, 1) forward_kernel(const Seq
   const UnitPlaces<kPacked> places(a.shape, a.shape.reverse, row, unit);
   const StepRows<kPacked>& rows = places.rows;
   const int64_t at = row * H + unit;
-  float cell = 0.0f;
-  if (inside && a.c0) {
-    cell = load(a.c0[at]);
-  } else if (inside && a.cell) {
-    cell = a.cell[at];
-  }
+  float cell = inside ? first_value(a.c0, a.cell, at) : 0.0f;
   float h = inside && a.h0 ? load(a.h0[at]) : 0.0f;
   product.put(0, h);
   bool has_next = inside && rows.has(0, row);

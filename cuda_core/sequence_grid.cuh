@@ -61,15 +61,19 @@ class GridBlock : protected GridPlaces<Shape> {
   __device__ __forceinline__ Two& state_of(int turn) {
     return memory.states[turn * kCount + threadIdx.x];
   }
-  __device__ __forceinline__ void clear_states() {
+  // Of every turn: those given, or carried on; zeros where there are neither.
+  __device__ __forceinline__ void load_states(const S* given, const Value* carried) {
     for (int turn = 0; turn < launch.turns; ++turn) {
-      if (item.exists) state_of(turn) = two_of(Value(0), Value(0));
-    }
-  }
-  template <typename Any>
-  __device__ __forceinline__ void load_states(const Any* states) {
-    for (int turn = 0; turn < launch.turns; ++turn) {
-      if (inside(item, turn)) state_of(turn) = load_pair<Any>(states + place(item, turn));
+      Two state = two_of(Value(0), Value(0));
+      if (inside(item, turn)) {
+        const int64_t at = place(item, turn);
+        if (given) {
+          state = load_pair<S>(given + at);
+        } else if (carried) {
+          state = load_pair<Value>(carried + at);
+        }
+      }
+      if (item.exists) state_of(turn) = state;
     }
   }
   template <typename Any>

@@ -41,7 +41,7 @@ class GridBackward : GridBlock<Shape> {
 
   __device__ __forceinline__ void run() {
     this->load_weights([&](int, int k, int unit) { return weights_run(k, unit); });
-    this->load_states(a.d_cell);
+    this->load_states(a.d_c_n, a.d_cell);
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_saved(i, ahead);
     prepare(0, this->start());
@@ -81,6 +81,7 @@ class GridBackward : GridBlock<Shape> {
       if (!kAsksFirst) this->ask_later(reader, now, met);
     }
     this->store_states(a.d_cell);
+    this->store_states(a.d_c0);
     memory.partner.end();
   }
 

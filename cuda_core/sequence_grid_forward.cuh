@@ -42,13 +42,7 @@ class GridForward : GridBlock<Shape> {
     unscale = 1.0f / kSent;
     if (Numbers::kScaled) choose_scale();
     this->load_weights([&](int gate, int k, int unit) { return weights_run(gate, k, unit); });
-    if (a.c0) {
-      this->load_states(a.c0);
-    } else if (a.cell) {
-      this->load_states(a.cell);
-    } else {
-      this->clear_states();
-    }
+    this->load_states(a.c0, a.cell);
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_gates(i, ahead);
     __syncthreads();

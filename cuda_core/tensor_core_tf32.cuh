@@ -83,7 +83,8 @@ struct Tf32Format {
 };
 
 // At the accuracy of float: by two TF32 values, three products. A run is four values. Two products
-// of main parts are added up by the tensor core, which truncates, and then in float.
+// of main parts are added up by the tensor core, which truncates, and then in float; as in
+// SplitFormat what truncation takes away is given back.
 struct SplitTf32Format {
   typedef CloseMath Math;
   typedef UnitPair Units;
@@ -92,13 +93,13 @@ struct SplitTf32Format {
   static const int kWordBytes = 4;
   static const bool kGatesTogether = false;
   static const bool kLowBitClear = true;
+  static constexpr float kTruncated = 1.08f / (1 << 24);
 
   __device__ static __forceinline__ uint4 run(const float* v) {
     return make_uint4(plain_bits(v[0]), plain_bits(v[1]), plain_bits(v[2]), plain_bits(v[3]));
   }
-  // Without the lowest bit, which two TF32 values do not keep either.
   __device__ static __forceinline__ Sent sent(float x, float y) {
-    return make_uint2(plain_bits(x) & ~1u, plain_bits(y) & ~1u);
+    return make_uint2(without_low_bit(plain_bits(x)), without_low_bit(plain_bits(y)));
   }
   __device__ static __forceinline__ Units units(uint4 even, uint4 odd) {
     return {make_uint4(even.x, odd.x, even.y, odd.y), make_uint4(even.z, odd.z, even.w, odd.w)};
@@ -113,10 +114,14 @@ struct SplitTf32Format {
   }
   template <typename Sums>
   __device__ static __forceinline__ float total(const Sums& sums, int i) {
-    return sums.main[i] + sums.cross[i];
+    return sums.main[i] + fmaf(sums.main[i], kTruncated, sums.cross[i]);
   }
 
  private:
+  // Two TF32 values do not keep it either. Rounded to even, for truncation would be of one sign.
+  __device__ static __forceinline__ uint32_t without_low_bit(uint32_t bits) {
+    return (bits + (bits >> 1 & 1u)) & ~1u;
+  }
   __device__ static __forceinline__ void step(float* cross, float* main, uint4 a, uint32_t b0,
                                               uint32_t b1) {
     const uint4 high = make_uint4(rounded_to_tf32(a.x), rounded_to_tf32(a.y), rounded_to_tf32(a.z),

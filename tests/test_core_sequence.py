@@ -18,6 +18,10 @@ def dtype(request):
     return request.param
 
 
+def compute_type(dtype):
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
 def spreads():
     """Whether this GPU has the kernels of LLTM_SEQUENCE_GRID."""
     return torch.cuda.get_device_capability()[0] == 9
@@ -87,13 +91,29 @@ def test_forward_and_backward(dtype, sizes, reverse, packed):
     )
     d_gates, d_h0 = poisoned(dtype, *shape, 3 * H), poisoned(dtype, B, H)
     backward = core("sequence_backward", dtype)
-    tail = (grad_output, activations, new_cell, d_h, d_cell, d_h0, d_gates, None)
-    assert backward(*sizes_and_weights, *tail) == 0
+    kept, d_c_n = (grad_output, activations, new_cell, d_h), d_cell.clone()
+    tail = (None, d_cell, d_h0, None, d_gates, None)
+    assert backward(*sizes_and_weights, *kept, *tail) == 0
     scale = max(1.0, want[0].abs().max().item())
     for actual, expected in zip((d_gates, d_h0, d_cell), want):
         torch.testing.assert_close(
             exact(actual), expected, rtol=T * tolerance, atol=T * tolerance * scale
         )
+    check_d_cell(lambda *tail: backward(*sizes_and_weights, *kept, *tail, None), d_c_n, d_gates)
+
+
+def check_d_cell(backward, d_c_n, d_gates):
+    """The gradients of the last and the first cell in their own type, or zeros and not wanted."""
+    d_c_n = d_c_n.to(d_gates.dtype)
+    for last in (d_c_n, torch.zeros_like(d_c_n)):
+        carried = last.to(compute_type(last.dtype), copy=True)
+        d_c0 = torch.empty_like(last)
+        wanted, got = poisoned(d_gates.dtype, *d_gates.shape), d_gates
+        assert backward(None, carried, None, None, wanted) == 0
+        assert backward(last if last is d_c_n else None, None, None, d_c0, got) == 0
+        assert torch.equal(got, wanted) and torch.equal(d_c0, carried.to(d_c0.dtype))
+    assert backward(None, None, None, None, got) == 0
+    assert torch.equal(got, wanted)
 
 
 def test_plan():
@@ -142,7 +162,7 @@ def test_statuses(dtype):
     some = from_host(torch.float64, 2, 100)
     for call, count, wrong in (
         (forward, 8, {0: -8, 4: -12}),
-        (backward, 7, {1: -9, 2: -10, 4: -12, 6: -14}),
+        (backward, 9, {1: -9, 2: -10, 8: -16}),
     ):
         arguments = [some] * count + [None]
         assert call(-1, 2, 4, some, 4, 0, None, *arguments) == -1

@@ -5,7 +5,7 @@ import torch
 from conftest import require_device
 from core_abi import CTYPES, Options, Plan, core, exact, from_host, poisoned
 from sequence_helpers import ragged
-from test_core_sequence import GRID, HALF
+from test_core_sequence import GRID, HALF, check_d_cell, compute_type
 
 
 @pytest.fixture(params=CTYPES, ids=str)
@@ -21,10 +21,6 @@ SPREAD = ((6, 3, 130), (4, 17, 256), (75, 64, 256), (5, 16, 512), (5, 70, 512), 
 SPREAD += ((4, 16, 1024), (5, 64, 1022), (4, 140, 1024), (75, 140, 512), (4, 16, 1536))
 SPREAD += ((4, 40, 1400), (4, 16, 2048), (5, 40, 2000), (6, 9, 60), (5, 150, 128), (70, 33, 1000))
 PACKED = ((6, 3, 130), (75, 64, 256), (5, 70, 512), (9, 33, 1024))
-
-
-def compute_type(dtype):
-    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def spread(dtype, way, sizes, patience=0, tf32=0):
@@ -106,10 +102,11 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     assert torch.equal(again.cpu(), got.cpu())
     assert torch.equal(last_c.cpu(), carried.cpu().to(dtype))
     c0.zero_()
-    for first, h, c in ((c0, got, last_c), (None, again, c0)):
-        arguments_of_zeros = (gates.clone(), None, first, None, h, None, None, c, options)
-        assert forward(*arguments, *arguments_of_zeros) == 0
-    assert torch.equal(again, got) and torch.equal(c0, last_c)
+    from_nothing = poisoned(dtype, B, H)
+    for first, h, last in ((c0, got, last_c), (None, again, from_nothing)):
+        tail = (gates.clone(), None, first, None, h, None, None, last, options)
+        assert forward(*arguments, *tail) == 0
+    assert torch.equal(again, got) and torch.equal(from_nothing, last_c)
 
     options, late = spread(dtype, 1, sizes)
     grad_output, d_h = from_host(dtype, *output.shape), from_host(dtype, B, H)
@@ -119,13 +116,14 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     )
     d_gates = poisoned(dtype, *gates.shape)
     backward = core("sequence_backward", dtype)
-    tail = (grad_output, activations, new_cell, d_h, d_cell, None, d_gates, options)
-    assert backward(*arguments, *tail) == 0
+    kept, d_c_n = (grad_output, activations, new_cell, d_h), d_cell.clone()
+    assert backward(*arguments, *kept, None, d_cell, None, None, d_gates, options) == 0
     scale = max(1.0, want[0].abs().max().item())
     for actual, expected in zip((d_gates, d_cell), want):
         torch.testing.assert_close(
             exact(actual), expected, rtol=T * tolerance, atol=T * tolerance * scale
         )
+    check_d_cell(lambda *tail: backward(*arguments, *kept, *tail, options), d_c_n, d_gates)
     assert failure.item() == late.item() == 0
 
 
@@ -152,7 +150,7 @@ def test_spread_at_the_accuracy_of_tf32(sizes):
     grad_output, d_cell = from_host(torch.float32, *sizes), from_host(torch.float32, B, H)
     want = torch.autograd.grad((output, c_n), (x, c), (exact(grad_output), exact(d_cell)))
     d_gates = poisoned(torch.float32, T, B, 3 * H)
-    tail = (grad_output, activations, new_cell, None, d_cell, None, d_gates, options)
+    tail = (grad_output, activations, new_cell, None, None, d_cell, None, None, d_gates, options)
     assert core("sequence_backward", torch.float32)(*arguments, *tail) == 0
     for actual, expected in ((got, output), (carried, c_n), (d_gates, want[0]), (d_cell, want[1])):
         error = (exact(actual) - expected.detach()).norm() / expected.detach().norm()
@@ -185,7 +183,7 @@ def test_a_spread_step_with_nan_stays_in_its_row(dtype, state_size, tf32):
     grad_output[4, 2, 20:22] = float("nan")
     d_gates = poisoned(dtype, 6, 9, 3 * state_size)
     d_cell = from_host(compute_type(dtype), 9, state_size)
-    tail = (grad_output, gates, new_cell, None, d_cell, None, d_gates, options)
+    tail = (grad_output, gates, new_cell, None, None, d_cell, None, None, d_gates, options)
     assert core("sequence_backward", dtype)(*arguments, *tail) == 0
     is_nan = exact(d_gates).isnan()
     assert is_nan[:4, 2].all() and not is_nan[5].any()
@@ -215,7 +213,7 @@ def test_a_block_that_waits_in_vain_says_so(dtype, sizes):
 
     options, failure = spread(dtype, 1, sizes, patience=1)
     d_gates, d_cell = from_host(dtype, 200, B, 3 * H), from_host(cell.dtype, B, H)
-    tail = (None, gates, new_cell, None, d_cell, None, d_gates, options)
+    tail = (None, gates, new_cell, None, None, d_cell, None, None, d_gates, options)
     assert core("sequence_backward", dtype)(*arguments, *tail) == 0
     assert failure.item() == 1
     assert exact(d_gates)[0].isnan().all() and exact(d_cell).isnan().any()

@@ -119,18 +119,12 @@ def test_unsupported_dtypes(target, still_works):
         assert_message(message, word("input"), DTYPE_NAMES[dtype], DTYPE_NAMES[torch.float64])
 
 
-@pytest.mark.parametrize("name", ("h0", "c0"))
-def test_half_a_state(name, target, still_works):
-    inputs = draw_sequence(target)
-    message = messages(*replaced(inputs, INPUTS.index(name), None))
-    assert_message(message, f"expected {name} to be a tensor, as the other state is, got None")
-
-
-def test_packed_data_without_a_state(target, still_works):
-    batch_sizes = ragged(4, 5)
-    inputs = pack(draw_sequence(target), batch_sizes)
-    message = messages(*inputs[:3], None, None, batch_sizes=batch_sizes)
-    assert_message(message, "expected h0 to be a tensor, as batch_sizes is given, got None")
+def test_half_a_state(target, still_works):
+    inputs, sizes = draw_sequence(target), ragged(4, 5)
+    message = messages(*replaced(inputs, 4, None))
+    assert_message(message, "c0 to be a tensor, as the other state is, got None")
+    message = messages(*pack(inputs, sizes)[:3], None, None, batch_sizes=sizes)
+    assert_message(message, "h0 to be a tensor, as batch_sizes is given, got None")
 
 
 @pytest.mark.parametrize("name", INPUTS)

@@ -1,0 +1,65 @@
+#include "sequence_parameters.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "dispatch.h"
+
+namespace lltm_bindings {
+
+ParameterGradients::ParameterGradients(const SequenceArguments& a, const SequenceSizes& sizes,
+                                       int64_t chunks, GradientMask mask)
+    : weights_(mask[1] ? a.weights : at::Tensor()),
+      bias_(mask[2] ? a.bias : at::Tensor()),
+      state_size_(sizes.state_size),
+      dtype_(a.input.scalar_type()),
+      sum_dtype_(chunks > 1 ? compute_dtype(a.input) : dtype_) {}
+
+void ParameterGradients::add(const Chunk& chunk, const at::Tensor& d_gates, const at::Tensor& input,
+                             const OldStates& old_states) {
+  if (bias_.defined()) {
+    const at::Tensor sum = d_gates.sum(0, /*keepdim=*/bias_.dim() == 2, sum_dtype_);
+    d_bias_ = d_bias_.defined() ? d_bias_.add_(sum) : sum;
+  }
+  if (!weights_.defined()) return;
+  if (!d_weights_.defined()) allocate();
+  old_states.for_each(chunk, [&](int64_t first, int64_t rows, const at::Tensor& old_h) {
+    add_product(h_columns_, rows_from(d_gates, first, rows), old_h);
+  });
+  add_product(input_columns_, d_gates, input);
+}
+
+at::Tensor ParameterGradients::d_weights() {
+  if (!weights_.defined()) return weights_;
+  if (!d_weights_.defined()) allocate();
+  for (Columns* columns : {&h_columns_, &input_columns_}) {
+    if (!columns->begun) columns->sum.zero_();
+  }
+  return d_weights_.to(dtype_);
+}
+
+at::Tensor ParameterGradients::d_bias() const {
+  if (!bias_.defined()) return bias_;
+  return d_bias_.defined() ? d_bias_.to(dtype_) : at::zeros_like(bias_);
+}
+
+void ParameterGradients::allocate() {
+  d_weights_ = at::empty(weights_.sizes(), weights_.options().dtype(sum_dtype_));
+  h_columns_ = {d_weights_.narrow(1, 0, state_size_), false};
+  const int64_t features = weights_.size(1) - state_size_;
+  input_columns_ = {d_weights_.narrow(1, state_size_, features), false};
+}
+
+void ParameterGradients::add_product(Columns& columns, const at::Tensor& d_gates,
+                                     const at::Tensor& factor) const {
+  if (sum_dtype_ == dtype_) {
+    multiply(columns.sum, d_gates.t(), factor, /*adds=*/columns.begun);
+  } else {
+    const at::Tensor part = at::mm(d_gates.t(), factor);
+    columns.begun ? columns.sum.add_(part) : columns.sum.copy_(part);
+  }
+  columns.begun = true;
+}
+
+}  // namespace lltm_bindings

@@ -1,0 +1,39 @@
+// The gradients of a sequence's weights and bias, which are sums over all rows.
+#pragma once
+
+#include "sequence_chunk.h"
+
+namespace lltm_bindings {
+
+// Summed chunk by chunk: those of half types in float, where there are several chunks.
+class ParameterGradients {
+ public:
+  ParameterGradients(const SequenceArguments& arguments, const SequenceSizes& sizes, int64_t chunks,
+                     GradientMask mask);
+
+  // d_gates: (rows of the chunk, 3 * state_size)
+  void add(const Chunk& chunk, const at::Tensor& d_gates, const at::Tensor& input,
+           const OldStates& old_states);
+
+  // Undefined where they are not wanted.
+  at::Tensor d_weights();
+  at::Tensor d_bias() const;
+
+ private:
+  struct Columns {
+    at::Tensor sum;
+    bool begun;  // before that there is nothing in it
+  };
+
+  // Not before the first recurrence: while a GPU is at work.
+  void allocate();
+  void add_product(Columns& columns, const at::Tensor& d_gates, const at::Tensor& factor) const;
+
+  const at::Tensor weights_, bias_;  // undefined: its gradient is not wanted
+  const int64_t state_size_;
+  const at::ScalarType dtype_, sum_dtype_;
+  at::Tensor d_weights_, d_bias_;
+  Columns h_columns_, input_columns_;
+};
+
+}  // namespace lltm_bindings
