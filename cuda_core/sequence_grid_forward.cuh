@@ -41,6 +41,7 @@ class GridForward : GridBlock<Shape> {
     scale = 1.0f;
     unscale = 1.0f / kSent;
     if (Numbers::kScaled) choose_scale();
+    above = 0;
     this->load_weights([&](int gate, int k, int unit) { return weights_run(gate, k, unit); });
     this->load_states(a.c0, a.cell);
     Position ahead = this->start();
@@ -103,7 +104,7 @@ class GridForward : GridBlock<Shape> {
     unscale = __uint_as_float(exponent << 23) / kSent;
   }
 
-  __device__ __forceinline__ uint4 weights_run(int gate, int column, int unit) const {
+  __device__ __forceinline__ uint4 weights_run(int gate, int column, int unit) {
     const S* const line =
         a.weights + (gate * a.shape.state_size + unit) * a.shape.weights_stride + column;
     Value values[Numbers::kRun];
@@ -112,7 +113,20 @@ class GridForward : GridBlock<Shape> {
       values[i] = unit < H && column + i < H ? load(line[i]) : Value(0);
       if (Numbers::kScaled) values[i] *= scale;
     }
+    keep_weights(values, 1u << (4 * gate + unit / 16 % 2 * 2 + unit % 2), Numbers());
     return Numbers::run(values);
+  }
+
+  template <typename Any>
+  __device__ __forceinline__ void keep_weights(Value*, uint32_t, Any) {}
+  // `bit`: of the unit's gate, in `above`.
+  __device__ __forceinline__ void keep_weights(float* values, uint32_t bit, SplitFormat) {
+#pragma unroll
+    for (int i = 0; i < SplitFormat::kRun; ++i) {
+      bool is_above = (above & bit) != 0;
+      values[i] = SplitFormat::kept(values[i], is_above);
+      above = is_above ? above | bit : above & ~bit;
+    }
   }
 
   // An item's gates of a position to shared memory, and on to the next position.
@@ -183,6 +197,7 @@ class GridForward : GridBlock<Shape> {
 
   const SequenceForward<S>& a;
   Value scale, unscale;
+  uint32_t above;                  // where the next weight between two goes, see SplitFormat
   CellState<Value> first, second;  // of the item's units
   typename Block::Ahead next;
 };

@@ -93,7 +93,7 @@ struct SplitTf32Format {
   static const int kWordBytes = 4;
   static const bool kGatesTogether = false;
   static const bool kLowBitClear = true;
-  static constexpr float kTruncated = 1.08f / (1 << 24);
+  static constexpr float kTruncated = 0.85f / (1 << 24);  // measured on an H200
 
   __device__ static __forceinline__ uint4 run(const float* v) {
     return make_uint4(plain_bits(v[0]), plain_bits(v[1]), plain_bits(v[2]), plain_bits(v[3]));

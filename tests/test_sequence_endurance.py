@@ -125,7 +125,7 @@ def test_long_sequences_err_as_a_plain_loop_does(target):
         return check_long_sequences(target, 128)
     for tf32 in (False, True) if target.dtype == torch.float32 else (False,):
         torch.backends.cuda.matmul.allow_tf32 = tf32
-        for state_size in (128, 512):
+        for state_size in (128, 256, 512):
             check_long_sequences(target, state_size)
 
 
