@@ -14,7 +14,6 @@ from test_cell_errors import (
     word,
 )
 
-import lltm_decoupled
 from lltm_decoupled import lltm_sequence
 
 # Where two arguments disagree, either may be blamed.
@@ -247,5 +246,5 @@ def test_errors_on_meta_tensors_are_the_same(target):
         for wrong in (mask[:3], mask.double()):
             meta = [t.to("meta") for t in inputs]
             options = {name: wrong.to("meta")}
-            message = message_of(lambda *a, o=options: lltm_decoupled.lltm_sequence(*a, **o), *meta)
+            message = message_of(lambda *a, o=options: lltm_sequence(*a, **o), *meta)
             assert_message(message, word(name))

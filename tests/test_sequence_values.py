@@ -144,6 +144,8 @@ def test_special_values_stay_where_the_reference_puts_them(position, value, targ
     for way in WAYS:
         if way.get("zoneout"):
             continue  # below
+        if way.get("stateless") and position == 1:
+            continue  # zero times infinity is NaN, where it is multiplied
         inputs = draw_sequence(target)
         inputs[position].view(-1)[inputs[position].numel() // 2] = value
         check_way(target, inputs, **way)
