@@ -8,9 +8,11 @@
 namespace lltm {
 namespace {
 
-// What a thread needs of one step, besides d_h and d_cell.
+// What a thread needs of one step, besides d_h and d_cell. As it comes: who converts it waits for
+// it.
+template <typename S>
 struct Saved {
-  float grad_output, input_gate, output_gate, candidate_cell, new_cell;
+  S grad_output, input_gate, output_gate, candidate_cell, new_cell;
 };
 
 template <typename Product, typename S, bool kPacked>
@@ -30,14 +32,14 @@ __global__ void __launch_bounds__(Product::kThreads, 1)
   const int steps = static_cast<int>(a.shape.steps);
   const auto has = [&](int t) { return inside && t < steps && rows.has(t, row); };
   const auto load_saved = [&](bool has_step, int64_t place) {
-    Saved saved = {};
+    Saved<S> saved = {};
     if (!has_step) return saved;
     const S* const activations = a.activations + places.in_gates(place);
-    if (a.grad_output) saved.grad_output = load(a.grad_output[place]);
-    saved.input_gate = load(activations[0]);
-    saved.output_gate = load(activations[H]);
-    saved.candidate_cell = load(activations[2 * H]);
-    saved.new_cell = load(a.new_cell[place]);
+    if (a.grad_output) saved.grad_output = a.grad_output[place];
+    saved.input_gate = activations[0];
+    saved.output_gate = activations[H];
+    saved.candidate_cell = activations[2 * H];
+    saved.new_cell = a.new_cell[place];
     return saved;
   };
 
@@ -50,18 +52,18 @@ __global__ void __launch_bounds__(Product::kThreads, 1)
   bool had_step = false;
   bool has_next = has(0);
   int64_t next_place = has_next ? places.first() : 0;
-  Saved next = load_saved(has_next, next_place);
+  Saved<S> next = load_saved(has_next, next_place);
   __syncthreads();
   for (int t = 0; t < steps; ++t) {
     const int64_t place = next_place;
     const bool has_step = has_next;
-    const Saved saved = next;
+    const Saved<S> saved = next;
     has_next = has(t + 1);
     if (has_next) next_place = places.after(place, t, 1);
     next = load_saved(has_next, next_place);
-    const Coefficients<float> c =
-        coefficients<BlockMath<S>>(saved.input_gate, saved.output_gate, saved.candidate_cell,
-                                   saved.new_cell, saved.grad_output);
+    const Coefficients<float> c = coefficients<BlockMath<S>>(
+        load(saved.input_gate), load(saved.output_gate), load(saved.candidate_cell),
+        load(saved.new_cell), load(saved.grad_output));
     const float d_old_h = rounded<S>(product.multiply((t + 1) & 1));
     if (had_step) d_h = d_old_h;
     const bool flows = had_step || a.d_h_n || a.grad_output;

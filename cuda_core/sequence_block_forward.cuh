@@ -26,10 +26,10 @@ __global__ void __launch_bounds__(Product::kThreads, 1) forward_kernel(const Seq
   product.put(0, h);
   bool has_next = inside && rows.has(0, row);
   int64_t next_place = has_next ? places.first() : 0;
-  float next[3];
+  S next[3] = {};  // as they come: who converts them waits for them
 #pragma unroll
   for (int gate = 0; gate < 3; ++gate) {
-    next[gate] = has_next ? load(a.gates[places.in_gates(next_place) + gate * H]) : 0.0f;
+    if (has_next) next[gate] = a.gates[places.in_gates(next_place) + gate * H];
   }
   __syncthreads();
 
@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(Product::kThreads, 1) forward_kernel(const Seq
     const S* const next_gates = a.gates + places.in_gates(next_place);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
-      x[gate] += next[gate];
-      if (has_next) next[gate] = load(next_gates[gate * H]);
+      x[gate] += load(next[gate]);
+      if (has_next) next[gate] = next_gates[gate * H];
     }
     const CellState<float> state = cell_forward_by<BlockMath<S>>(x[0], x[1], x[2], cell);
     if (has_step) {
