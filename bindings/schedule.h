@@ -25,8 +25,11 @@ class Schedule {
  public:
   Schedule(const SequenceArguments& arguments, const SequenceSizes& sizes);
 
-  int64_t steps() const { return static_cast<int64_t>(steps_.size()); }
-  const Step& operator[](int64_t i) const { return steps_[static_cast<size_t>(i)]; }
+  int64_t steps() const { return count_; }
+  Step operator[](int64_t i) const {
+    if (!uniform_) return packed_[static_cast<size_t>(i)];
+    return {(reverse_ ? count_ - 1 - i : i) * batch_size_, batch_size_};
+  }
   // Whether every step has all rows.
   bool is_uniform() const { return uniform_; }
 
@@ -39,7 +42,7 @@ class Schedule {
   void for_first_rows(int64_t begin, int64_t end, const Work& work) const {
     int64_t known = 0;
     for (int64_t i = begin; i < end; ++i) {
-      const Step& step = (*this)[i];
+      const Step step = (*this)[i];
       if (step.rows > known) {
         work(step.first + known, known, step.rows - known);
         known = step.rows;
@@ -51,8 +54,9 @@ class Schedule {
   std::vector<OldRows> old_rows(int64_t begin, int64_t end) const;
 
  private:
-  std::vector<Step> steps_;
-  bool uniform_;
+  const int64_t count_, batch_size_;
+  const bool reverse_, uniform_;
+  std::vector<Step> packed_;  // the steps, where they differ
 };
 
 }  // namespace lltm_bindings

@@ -181,11 +181,13 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
     chunk.all = schedule.rows_of(chunk.begin, chunk.end);
     const at::Tensor chunk_input = rows_from(input, chunk.all.first, chunk.all.rows);
     const at::Tensor d_gates = rows_from(all_d_gates, 0, chunk.all.rows);
-    const OldStates old_states(schedule, chunk, h0, output_rows);
     if (a.recompute) {
-      recompute_chunk(chunk, a, schedule, products, chunk_input, old_states, cells.select(0, c));
+      recompute_chunk(chunk, a, schedule, products, chunk_input,
+                      OldStates(schedule, chunk, h0, output_rows), cells.select(0, c));
     }
     recurrence.run(chunk, d_gates);
+    // From here on while a GPU is at work.
+    const OldStates old_states(schedule, chunk, h0, output_rows);
     if (mask[0]) products.d_input(rows_from(d_input, chunk.all.first, chunk.all.rows), d_gates);
     parameters.add(chunk, d_gates, chunk_input, old_states);
   }
