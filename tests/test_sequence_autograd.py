@@ -65,6 +65,12 @@ def test_gradcheck_of_other_biases(bias, float64_target):
     assert gradcheck(function, inputs) and gradgradcheck(function, inputs)
 
 
+def test_gradcheck_without_a_state(float64_target):
+    function, inputs, _ = small(float64_target, "plain")
+    assert gradcheck(function, inputs[:3], check_undefined_grad=True, check_forward_ad=True)
+    assert gradgradcheck(function, inputs[:3])
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_gradient_penalty(way, target):
     """Double backward by create_graph=True, of one output and of all, with the right values."""

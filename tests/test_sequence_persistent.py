@@ -72,7 +72,9 @@ def test_float32_errs_no_more_than_twice_what_the_plain_loop_does(sizes, small, 
     if small:  # h of about 2^-16, whose products count
         state_size = sizes[3]
         inputs[2][state_size : 2 * state_size] -= 11
-        inputs[1][:, :state_size] *= 2**15
+        inputs[1][:, :state_size] *= (
+            2**12
+        )  # with larger ones the loop is chaotic: any ratio may come
         inputs[3] *= 2**-16
     exactly = evaluate(reference.lltm_sequence, exact(inputs))
     plainly = evaluate(reference.lltm_sequence, [t.cpu() for t in inputs])
