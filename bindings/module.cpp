@@ -26,7 +26,7 @@ TORCH_LIBRARY(lltm_decoupled, m) {
       " Tensor? bias, Tensor old_h, Tensor new_cell, Tensor gates, bool[5] output_mask)"
       " -> (Tensor d_input, Tensor d_weights, Tensor d_bias, Tensor d_old_h, Tensor d_old_cell)");
   m.def(
-      "sequence(Tensor input, Tensor weights, Tensor? bias, Tensor? h0, Tensor? c0,"
+      "sequence(Tensor input, Tensor weights, Tensor? bias, Tensor? h0=None, Tensor? c0=None,"
       " Tensor? batch_sizes=None, bool reverse=False, bool recompute=False,"
       " Tensor? zoneout_h=None, Tensor? zoneout_c=None)"
       " -> (Tensor output, Tensor h_n, Tensor c_n)");

@@ -79,8 +79,8 @@ SequenceSizes check_sequence(const SequenceArguments& a) {
   check_matrix(a.weights, "weights", "(3 * state_size, state_size + input_features)");
   const bool has_state = a.h0.defined() || a.c0.defined() || packed;
   TORCH_CHECK(!has_state || (a.h0.defined() && a.c0.defined()), "lltm_decoupled: expected ",
-              a.h0.defined() ? "c0" : "h0", " to be a tensor, ",
-              packed ? "as batch_sizes is given" : "as the other state is", ", got None");
+              a.h0.defined() ? "c0" : "h0", " to be a tensor, as ",
+              packed ? "batch_sizes" : "the other state", " is given, got None");
   TORCH_CHECK(
       !has_state || a.h0.dim() == 2,
       "lltm_decoupled: expected h0 to have 2 dimensions (batch_size, state_size), got shape ",

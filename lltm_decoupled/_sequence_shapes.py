@@ -38,7 +38,7 @@ def check_sequence(
     check(
         not given or (h0 is not None and c0 is not None),
         f"expected {'h0' if h0 is None else 'c0'} to be a tensor, as "
-        f"{'batch_sizes is given' if packed else 'the other state is'}, got None",
+        f"{'batch_sizes' if packed else 'the other state'} is given, got None",
     )
     if h0 is not None:
         check_rank("h0", h0, 2)
@@ -96,8 +96,8 @@ def _sequence(
     zoneout_h=None,
     zoneout_c=None,
 ):
-    shapes = check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
-    output, state = shapes
+    arguments = (input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
+    output, state = check_sequence(*arguments)
     return input.new_empty(output), input.new_empty(state), input.new_empty(state)
 
 
@@ -142,8 +142,8 @@ def _sequence_backward(
     zoneout_c,
     output_mask,
 ):
-    shapes = check_sequence(input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
-    shape, state_shape = shapes
+    arguments = (input, weights, bias, h0, c0, batch_sizes, zoneout_h, zoneout_c)
+    shape, state_shape = check_sequence(*arguments)
     grads = {
         "grad_output": (grad_output, shape),
         "grad_h_n": (grad_h_n, state_shape),

@@ -95,7 +95,11 @@ def lltm_sequence(
 
     if h0 is None or c0 is None:
         if h0 is not c0 or batch_sizes is not None:
-            raise RuntimeError("lltm_decoupled: expected both h0 and c0, or none, got one None")
+            missing = "h0" if h0 is None else "c0"
+            reason = "the other state" if batch_sizes is None else "batch_sizes"
+            raise RuntimeError(
+                f"lltm_decoupled: expected {missing} to be a tensor, as {reason} is given, got None"
+            )
         h0 = c0 = input.new_zeros(input.size(1), weights.size(0) // 3)
     inputs = steps_of(input)
     keep_h = None if zoneout_h is None else steps_of(zoneout_h)

@@ -79,9 +79,9 @@ def lltm_sequence(
             batch_sizes the packed data (rows, input_features)
         weights: (3 * state_size, state_size + input_features)
         bias: (3 * state_size), (1, 3 * state_size) or None
-        h0, c0: (batch_size, state_size), h and cell before the first step, or both None for zeros:
-            no product with them is computed, where a NaN in the weights would show a step earlier.
-            With batch_sizes they must be given.
+        h0, c0: (batch_size, state_size), h and cell before the first step, or both None for zeros,
+            but not with batch_sizes. On a GPU the product with these zeros may be left out, in
+            which an infinite weight would give NaN.
             All of input's dtype and on its device.
         batch_sizes: how many rows each step has, as a PackedSequence says it: int64 on the CPU,
             positive, never growing, from batch_size, together the rows of input. The rows of the

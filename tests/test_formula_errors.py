@@ -97,3 +97,19 @@ def test_wrong_build_directories(monkeypatch, tmp_path):
     with pytest.raises(RuntimeError, match="cannot build in .*file"):
         jit.load(tmp_path / "file")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("function", [lltm_sequence, reference.lltm_sequence])
+def test_half_a_state(function):
+    three_steps = {"input": torch.ones(2, 3, 4), "batch_sizes": None}
+    for changes, name, reason in (
+        ({"h0": None, **three_steps}, "h0", "the other state"),
+        ({"c0": None, **three_steps}, "c0", "the other state"),
+        ({"h0": None, "c0": None}, "h0", "batch_sizes"),
+    ):
+        message = (
+            f"^lltm_decoupled: expected {name} to be a tensor, as {reason} is given, got None$"
+        )
+        with pytest.raises(RuntimeError, match=message):
+            function(**of_sequence(**changes))
+    function(**of_sequence(h0=None, c0=None, **three_steps))

@@ -121,7 +121,7 @@ def test_unsupported_dtypes(target, still_works):
 def test_half_a_state(target, still_works):
     inputs, sizes = draw_sequence(target), ragged(4, 5)
     message = messages(*replaced(inputs, 4, None))
-    assert_message(message, "c0 to be a tensor, as the other state is, got None")
+    assert_message(message, "c0 to be a tensor, as the other state is given, got None")
     message = messages(*pack(inputs, sizes)[:3], None, None, batch_sizes=sizes)
     assert_message(message, "h0 to be a tensor, as batch_sizes is given, got None")
 

@@ -16,8 +16,8 @@ def test_schema():
     """The public operator is a contract."""
     found = [s for s in torch._C._jit_get_all_schemas() if s.name == "lltm_decoupled::sequence"]
     assert [str(schema) for schema in found] == [
-        "lltm_decoupled::sequence(Tensor input, Tensor weights, Tensor? bias, Tensor? h0, "
-        "Tensor? c0, Tensor? batch_sizes=None, bool reverse=False, bool recompute=False, "
+        "lltm_decoupled::sequence(Tensor input, Tensor weights, Tensor? bias, Tensor? h0=None, "
+        "Tensor? c0=None, Tensor? batch_sizes=None, bool reverse=False, bool recompute=False, "
         "Tensor? zoneout_h=None, Tensor? zoneout_c=None) "
         "-> (Tensor output, Tensor h_n, Tensor c_n)"
     ]
