@@ -87,7 +87,7 @@ class GridBlock : protected GridPlaces<Shape> {
 
   // run(gate, k, unit) -> the operand's run of K from k on, of one unit
   template <typename Run>
-  __device__ __forceinline__ void load_weights(const Run& run) {
+  __device__ __forceinline__ void load_weights(int lane, const Run& run) {
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       const int k = (((rank * kWarps + warp) * kChunks + c) * 4 + (lane & 3)) * kRun;

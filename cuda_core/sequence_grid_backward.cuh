@@ -40,7 +40,7 @@ class GridBackward : GridBlock<Shape> {
       : Block(a.shape, !a.shape.reverse, launch, memory), a(a) {}
 
   __device__ __forceinline__ void run() {
-    this->load_weights([&](int, int k, int unit) { return weights_run(k, unit); });
+    this->load_weights(this->lane, [&](int, int k, int unit) { return weights_run(k, unit); });
     this->load_states(a.d_c_n, a.d_cell);
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_saved(i, ahead);

@@ -2,6 +2,8 @@
 #ifndef LLTM_SEQUENCE_GRID_FORWARD_CUH_
 #define LLTM_SEQUENCE_GRID_FORWARD_CUH_
 
+#include <type_traits>
+
 #include "sequence_grid.cuh"
 #include "sequence_grid_shapes.cuh"
 
@@ -31,6 +33,10 @@ class GridForward : GridBlock<Shape> {
   // Before results are stored: where every thread has an item, so that there is more to do than to
   // wait for, and where what comes is multiplied in no time.
   static const bool kAsksFirst = Shape::Item::kFirstFetcher == 0 || Block::kPieces == 1;
+  // A weight that lies between two neighbours of its format changes to the other one after so many
+  // steps: if it stayed, its error would add up in a long sequence, as those of rounding do not.
+  static const bool kTakesTurns = std::is_same<Numbers, SplitFormat>::value;
+  static const int kTurn = 128;
 
  public:
   __device__ __forceinline__ GridForward(const SequenceForward<S>& a, const GridLaunch& launch,
@@ -41,8 +47,7 @@ class GridForward : GridBlock<Shape> {
     scale = 1.0f;
     unscale = 1.0f / kSent;
     if (Numbers::kScaled) choose_scale();
-    above = 0;
-    this->load_weights([&](int gate, int k, int unit) { return weights_run(gate, k, unit); });
+    if (!kTakesTurns) load_weights(0);
     this->load_states(a.c0, a.cell);
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_gates(i, ahead);
@@ -52,6 +57,9 @@ class GridForward : GridBlock<Shape> {
     Position now = this->start();
     next = this->look_ahead(now, sent_place());
     for (int count = 0; now.step < steps; ++count) {
+      if (kTakesTurns && now.turn == 0 && now.step % kTurn == 0) {
+        load_weights(now.step / kTurn % 2 == 0 ? 0 : ~0u);
+      }
       const int parity = count & 1;
       const bool gave_up = this->multiply(reader, parity, now);
       wait_for_copies<kCopiesAhead - 1>();
@@ -102,6 +110,17 @@ class GridForward : GridBlock<Shape> {
     if (exponent == 0 || exponent >= 254) return;
     scale = __uint_as_float((254 - exponent) << 23);
     unscale = __uint_as_float(exponent << 23) / kSent;
+  }
+
+  // first_above: of each unit's gate, where its first weight between two neighbours goes; the next
+  // ones take turns.
+  __device__ __forceinline__ void load_weights(uint32_t first_above) {
+    above = first_above;
+    int lane = this->lane;
+    if (kTakesTurns)
+      asm volatile("" : "+r"(lane));  // lest addresses wait in registers for the next time
+    Block::load_weights(lane,
+                        [&](int gate, int k, int unit) { return weights_run(gate, k, unit); });
   }
 
   __device__ __forceinline__ uint4 weights_run(int gate, int column, int unit) {

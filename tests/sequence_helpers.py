@@ -111,6 +111,33 @@ def check_sequence(target, inputs, loss="all", recompute=False, function=lltm_se
     assert_same_sequences(actual, expected, target, what)
 
 
+def assert_errs_at_most_twice(draw_inputs, loss=LOSSES["all"], draws=3):
+    """Errors against float64 are at most twice those of PyTorch's own operations: the mean over all
+    rows of some draws, for in one a difference may happen to grow.
+    """
+    ratios = {}
+    for _ in range(draws):
+        inputs = draw_inputs()
+        exactly = evaluate(reference.lltm_sequence, each(torch.Tensor.double, inputs), loss)
+        plainly = evaluate(reference.lltm_sequence, inputs, loss)
+        for name, actual in evaluate(lltm_sequence, inputs, loss).items():
+            pair = (t.double() - exactly[name] for t in (actual, plainly[name]))
+            ours, eager = (row_norms(name, error) for error in pair)
+            if inputs[0].dtype == torch.float64:  # the plain loop is the reference itself
+                assert (ours <= 1e-10 * row_norms(name, exactly[name])).all(), name
+            else:
+                ratios.setdefault(name, []).append((ours / eager).log())
+    for name, logarithms in ratios.items():
+        assert torch.cat(logarithms).mean().exp() <= 2, name
+
+
+def row_norms(name, tensor):
+    """Of each row of the batch; of a parameter's gradient, which sums them, one."""
+    if name in ("d_weights", "d_bias"):
+        return tensor.norm().view(1)
+    return (tensor.transpose(0, 1).flatten(1) if tensor.dim() == 3 else tensor).norm(dim=1)
+
+
 def away_from_the_kink(inputs, **options):
     """ELU's second derivative jumps at 0: finite differences must not step over it."""
     gates = []
