@@ -2,8 +2,6 @@
 
 #include <ATen/ops/addmm.h>
 
-#include <algorithm>
-
 #include "cublas.h"
 #include "dispatch.h"
 #include "fused_cell.h"
@@ -66,7 +64,7 @@ void SequenceProducts::d_input(const at::Tensor& d_input, const at::Tensor& d_ga
       d_input.is_cuda() && d_input.scalar_type() == at::kFloat && !allows_tf32(d_input);
   const int64_t longest = parts ? kLongestSum : terms;
   for (int64_t first = 0; first < terms; first += longest) {
-    const int64_t count = std::min(longest, terms - first);
+    const int64_t count = first + longest < terms ? longest : terms - first;
     multiply(d_input, d_gates.narrow(1, first, count), weights_x_.narrow(0, first, count),
              first > 0);
   }

@@ -2,8 +2,6 @@
 #ifndef LLTM_SEQUENCE_GRID_FORWARD_CUH_
 #define LLTM_SEQUENCE_GRID_FORWARD_CUH_
 
-#include <type_traits>
-
 #include "sequence_grid.cuh"
 #include "sequence_grid_shapes.cuh"
 
@@ -35,7 +33,7 @@ class GridForward : GridBlock<Shape> {
   static const bool kAsksFirst = Shape::Item::kFirstFetcher == 0 || Block::kPieces == 1;
   // A weight that lies between two neighbours of its format changes to the other one after so many
   // steps: if it stayed, its error would add up in a long sequence, as those of rounding do not.
-  static const bool kTakesTurns = std::is_same<Numbers, SplitFormat>::value;
+  static const bool kTakesTurns = TakesTurns<Numbers>::value;
   static const int kTurn = 128;
 
  public:
@@ -117,23 +115,26 @@ class GridForward : GridBlock<Shape> {
   __device__ __forceinline__ void load_weights(uint32_t first_above) {
     above = first_above;
     int lane = this->lane;
-    if (kTakesTurns)
-      asm volatile("" : "+r"(lane));  // lest addresses wait in registers for the next time
-    Block::load_weights(lane,
-                        [&](int gate, int k, int unit) { return weights_run(gate, k, unit); });
-  }
-
-  __device__ __forceinline__ uint4 weights_run(int gate, int column, int unit) {
-    const S* const line =
-        a.weights + (gate * a.shape.state_size + unit) * a.shape.weights_stride + column;
-    Value values[Numbers::kRun];
+    // Lest addresses wait in registers for the next time.
+    if (kTakesTurns) asm volatile("" : "+r"(lane));
+    Block::load_weights(
+        lane,
+        [&](int gate, int column, int unit, Value* values) {
+          const S* const line =
+              a.weights + (gate * a.shape.state_size + unit) * a.shape.weights_stride + column;
 #pragma unroll
-    for (int i = 0; i < Numbers::kRun; ++i) {
-      values[i] = unit < H && column + i < H ? load(line[i]) : Value(0);
-      if (Numbers::kScaled) values[i] *= scale;
-    }
-    keep_weights(values, 1u << (4 * gate + unit / 16 % 2 * 2 + unit % 2), Numbers());
-    return Numbers::run(values);
+          for (int i = 0; i < Numbers::kRun; ++i) {
+            values[i] = unit < H && column + i < H ? load(line[i]) : Value(0);
+          }
+        },
+        [&](int gate, int unit, Value* values) {
+#pragma unroll
+          for (int i = 0; i < Numbers::kRun; ++i) {
+            if (Numbers::kScaled) values[i] *= scale;
+          }
+          keep_weights(values, 1u << (4 * gate + unit / 16 % 2 * 2 + unit % 2), Numbers());
+          return Numbers::run(values);
+        });
   }
 
   template <typename Any>

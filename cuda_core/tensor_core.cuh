@@ -198,6 +198,16 @@ struct SplitFormat {
   }
 };
 
+// Whether weights between two neighbours of the format take turns.
+template <typename Format>
+struct TakesTurns {
+  static const bool value = false;
+};
+template <>
+struct TakesTurns<SplitFormat> {
+  static const bool value = true;
+};
+
 }  // namespace
 }  // namespace lltm
 

@@ -75,9 +75,11 @@ def test_float32_errs_no_more_than_twice_what_the_plain_loop_does(sizes, small, 
         if small:  # h of about 2^-16, whose products count
             state_size = sizes[3]
             inputs[2][state_size : 2 * state_size] -= 11
-            inputs[1][:, :state_size] *= 2**12  # with more the loop is chaotic
+            inputs[1][:, :state_size] *= 2**12
             inputs[3] *= 2**-16
-        return inputs
+        else:
+            inputs[1] *= 0.5
+        return inputs  # with larger weights the loop is chaotic, and one row's error outgrows all
 
     assert_errs_at_most_twice(draw_inputs)
 
