@@ -119,22 +119,27 @@ class GridForward : GridBlock<Shape> {
     if (kTakesTurns) asm volatile("" : "+r"(lane));
     Block::load_weights(
         lane,
-        [&](int gate, int column, int unit, Value* values) {
-          const S* const line =
-              a.weights + (gate * a.shape.state_size + unit) * a.shape.weights_stride + column;
+        [&](int gate, int k, int unit, Value* values) { read_weights(gate, k, unit, values); },
+        [&](int gate, int unit, Value* values) { return weights_run(gate, unit, values); });
+  }
+
+  __device__ __forceinline__ void read_weights(int gate, int column, int unit,
+                                               Value* values) const {
+    const S* const line =
+        a.weights + (gate * a.shape.state_size + unit) * a.shape.weights_stride + column;
 #pragma unroll
-          for (int i = 0; i < Numbers::kRun; ++i) {
-            values[i] = unit < H && column + i < H ? load(line[i]) : Value(0);
-          }
-        },
-        [&](int gate, int unit, Value* values) {
+    for (int i = 0; i < Numbers::kRun; ++i) {
+      values[i] = unit < H && column + i < H ? load(line[i]) : Value(0);
+    }
+  }
+
+  __device__ __forceinline__ uint4 weights_run(int gate, int unit, Value* values) {
 #pragma unroll
-          for (int i = 0; i < Numbers::kRun; ++i) {
-            if (Numbers::kScaled) values[i] *= scale;
-          }
-          keep_weights(values, 1u << (4 * gate + unit / 16 % 2 * 2 + unit % 2), Numbers());
-          return Numbers::run(values);
-        });
+    for (int i = 0; i < Numbers::kRun; ++i) {
+      if (Numbers::kScaled) values[i] *= scale;
+    }
+    keep_weights(values, 1u << (4 * gate + unit / 16 % 2 * 2 + unit % 2), Numbers());
+    return Numbers::run(values);
   }
 
   template <typename Any>
