@@ -2,7 +2,6 @@
 
 #include <ATen/ops/addmm.h>
 
-#include "cublas.h"
 #include "dispatch.h"
 #include "fused_cell.h"
 #include "layout.h"
@@ -10,7 +9,7 @@
 namespace lltm_bindings {
 namespace {
 
-// Terms of float that a product over all steps may sum one after another.
+// Terms of d_input that may be added up one after another.
 const int64_t kLongestSum = 768;
 
 }  // namespace
@@ -57,17 +56,7 @@ void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& in
 }
 
 void SequenceProducts::d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const {
-  // Of so many rows cuBLAS sums the 3H terms one after another, where it shares out those of few:
-  // at H = 512 errors were twice those of products of single steps. Parts of the sum err less.
-  const int64_t terms = d_gates.size(1);
-  const bool parts =
-      d_input.is_cuda() && d_input.scalar_type() == at::kFloat && !allows_tf32(d_input);
-  const int64_t longest = parts ? kLongestSum : terms;
-  for (int64_t first = 0; first < terms; first += longest) {
-    const int64_t count = first + longest < terms ? longest : terms - first;
-    multiply(d_input, d_gates.narrow(1, first, count), weights_x_.narrow(0, first, count),
-             first > 0);
-  }
+  multiply_in_parts(d_input, d_gates, weights_x_, /*adds=*/false, kLongestSum);
 }
 
 }  // namespace lltm_bindings
