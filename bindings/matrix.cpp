@@ -10,6 +10,7 @@
 #include <string>
 
 #include "checks.h"
+#include "cublas.h"
 #include "dispatch.h"
 
 namespace lltm_bindings {
@@ -105,6 +106,19 @@ void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, b
                     "multiply");
               });
   });
+}
+
+void multiply_in_parts(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds,
+                       int64_t longest) {
+  const bool errs = out.is_cuda() && out.scalar_type() == at::kFloat && !allows_tf32(out);
+  const int64_t terms = a.size(1);
+  const int64_t part = errs ? longest : terms;
+  int64_t first = 0;
+  do {
+    const int64_t count = (std::min)(part, terms - first);
+    multiply(out, a.narrow(1, first, count), b.narrow(0, first, count), adds || first > 0);
+    first += count;
+  } while (first < terms);
 }
 
 PackedFactor::PackedFactor(const at::Tensor& b, int64_t rows) {

@@ -16,6 +16,12 @@ const int64_t kRowsWorthPacking = 32;
 // out = a @ b, or is added to. Any strides, but rows of `out` lie dense.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds);
 
+// The same. Where `out` has many rows cuBLAS adds all terms of float up one after another, and errs
+// twice as much or more as products of single steps, whose terms it shares out: at most `longest`
+// are added up like that.
+void multiply_in_parts(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds,
+                       int64_t longest);
+
 // A factor of many products. Undefined where ATen multiplies.
 class PackedFactor {
  public:

@@ -2,7 +2,6 @@
 
 #include <ATen/ops/addmm.h>
 
-#include "cublas.h"
 #include "dispatch.h"
 #include "fused_cell.h"
 #include "layout.h"
@@ -10,8 +9,8 @@
 namespace lltm_bindings {
 namespace {
 
-// Terms that a product of float may sum one after another.
-const int64_t kLongestSum = 512;
+// Terms of d_input that may be added up one after another.
+const int64_t kLongestSum = 768;
 
 }  // namespace
 
@@ -57,16 +56,7 @@ void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& in
 }
 
 void SequenceProducts::d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const {
-  // Of so many rows cuBLAS sums the 3H terms one after another, where it shares out those of few:
-  // errors were about twice those of products of single steps. A third as many err less.
-  const int64_t H = weights_h_.size(1);
-  if (!d_input.is_cuda() || d_input.scalar_type() != at::kFloat || H <= kLongestSum / 3 ||
-      allows_tf32(d_input)) {
-    return multiply(d_input, d_gates, weights_x_, /*adds=*/false);
-  }
-  for (int64_t gate = 0; gate < 3; ++gate) {
-    multiply(d_input, d_gates.narrow(1, gate * H, H), weights_x_.narrow(0, gate * H, H), gate > 0);
-  }
+  multiply_in_parts(d_input, d_gates, weights_x_, /*adds=*/false, kLongestSum);
 }
 
 }  // namespace lltm_bindings

@@ -15,21 +15,33 @@ __device__ __forceinline__ float exp2f_approximate(float x) {
   return y;
 }
 
+// As __fdividef(1, x), which scales x lest it is below the least normal float: here it is one or
+// more.
+__device__ __forceinline__ float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// Both are computed: a branch would wait for both where lanes differ.
+__device__ __forceinline__ float select(float where_not_negative, float else_this, float x) {
+  float y;
+  asm("slct.f32.f32 %0, %1, %2, %3;" : "=f"(y) : "f"(where_not_negative), "f"(else_this), "f"(x));
+  return y;
+}
+
 // What is below the least normal float becomes zero.
 __device__ __forceinline__ float fast_exp(float x) { return exp2f_approximate(x * 1.44269502f); }
 
-__device__ __forceinline__ float fast_sigmoid(float x) {
-  return __fdividef(1.0f, 1.0f + fast_exp(-x));
-}
+__device__ __forceinline__ float fast_sigmoid(float x) { return reciprocal(1.0f + fast_exp(-x)); }
 
-// Near zero 1 - exp(-2|x|) cancels, and the odd series does not. __fdividef gives 0 for a divisor
-// beyond 2^126: the exponential is of a value below zero here.
+// Near zero 1 - exp(-2|x|) cancels, and the odd series does not.
 __device__ __forceinline__ float fast_tanh(float x) {
   const float square = x * x;
   const float series =
       x * (1.0f + square * (-1.0f / 3 + square * (2.0f / 15 + square * (-17.0f / 315))));
   const float e = fast_exp(-2.0f * fabsf(x));
-  const float quotient = copysignf(__fdividef(1.0f - e, 1.0f + e), x);
+  const float quotient = copysignf((1.0f - e) * reciprocal(1.0f + e), x);
   return square < 0.04f ? series : quotient;
 }
 
@@ -50,9 +62,7 @@ __device__ __forceinline__ float close_exp(float x) {
   return fabsf(product) < 126.0f ? fmaf(power * rest, 0.693147181f, power) : power;
 }
 
-__device__ __forceinline__ float close_sigmoid(float x) {
-  return __fdividef(1.0f, 1.0f + close_exp(-x));
-}
+__device__ __forceinline__ float close_sigmoid(float x) { return reciprocal(1.0f + close_exp(-x)); }
 
 __device__ __forceinline__ float close_tanh(float x) {
   const float square = x * x;
@@ -61,7 +71,7 @@ __device__ __forceinline__ float close_tanh(float x) {
   series = series * square + 0.133333333f;
   series = series * square - 0.333333333f;
   const float e = close_exp(-2.0f * fabsf(x));
-  const float quotient = copysignf(__fdividef(1.0f - e, 1.0f + e), x);
+  const float quotient = copysignf((1.0f - e) * reciprocal(1.0f + e), x);
   return square < 0.16f ? fmaf(x * square, series, x) : quotient;
 }
 
@@ -72,7 +82,7 @@ __device__ __forceinline__ float close_elu(float x) {
   series = series * x + 1.0f / 24;
   series = series * x + 1.0f / 6;
   series = series * x + 0.5f;
-  const float below = x > -0.7f ? fmaf(x * x, series, x) : close_exp(x) - 1.0f;
+  const float below = select(fmaf(x * x, series, x), close_exp(x) - 1.0f, x + 0.7f);
   return x > 0.0f ? x : below;
 }
 

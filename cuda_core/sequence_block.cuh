@@ -89,8 +89,13 @@ struct StepRows<true> {
   }
 };
 
-// Where a unit of a row has its values of a step, in arrays of states; with packed data it must
-// have the step.
+// Where a unit of a row has its values of a step: in arrays of states, and the first of the three
+// in gates.
+struct UnitPlace {
+  int64_t state, gates;
+};
+
+// With packed data a unit must have the step.
 template <bool kPacked>
 struct UnitPlaces {
   StepRows<kPacked> rows;
@@ -104,13 +109,15 @@ struct UnitPlaces {
         H(s.state_size),
         unit(unit),
         states_of_step(rows.advance * s.state_size) {}
-  __device__ __forceinline__ int64_t first() const { return (rows[0] + row) * H + unit; }
-  // `ahead` steps after step t, whose place is known.
-  __device__ __forceinline__ int64_t after(int64_t place, int t, int ahead) const {
-    return kPacked ? (rows[t + ahead] + row) * H + unit : place + ahead * states_of_step;
+  __device__ __forceinline__ UnitPlace of(int64_t line) const {
+    return {line * H + unit, line * 3 * H + unit};
   }
-  // The same in gates, of the first of the three.
-  __device__ __forceinline__ int64_t in_gates(int64_t place) const { return 3 * place - 2 * unit; }
+  __device__ __forceinline__ UnitPlace first() const { return of(rows[0] + row); }
+  // `ahead` steps after step t, whose place is known.
+  __device__ __forceinline__ UnitPlace after(UnitPlace place, int t, int ahead) const {
+    if (kPacked) return of(rows[t + ahead] + row);
+    return {place.state + ahead * states_of_step, place.gates + ahead * 3 * states_of_step};
+  }
 };
 
 }  // namespace

@@ -8,9 +8,11 @@
 namespace lltm {
 namespace {
 
-// What a thread needs of one step, besides d_h and d_cell.
+// What a thread needs of one step, besides d_h and d_cell. As it comes: who converts it waits for
+// it.
+template <typename S>
 struct Saved {
-  float grad_output, input_gate, output_gate, candidate_cell, new_cell;
+  S grad_output, input_gate, output_gate, candidate_cell, new_cell;
 };
 
 template <typename Product, typename S, bool kPacked>
@@ -29,15 +31,15 @@ __global__ void __launch_bounds__(Product::kThreads, 1)
   const StepRows<kPacked>& rows = places.rows;
   const int steps = static_cast<int>(a.shape.steps);
   const auto has = [&](int t) { return inside && t < steps && rows.has(t, row); };
-  const auto load_saved = [&](bool has_step, int64_t place) {
-    Saved saved = {};
+  const auto load_saved = [&](bool has_step, UnitPlace place) {
+    Saved<S> saved = {};
     if (!has_step) return saved;
-    const S* const activations = a.activations + places.in_gates(place);
-    if (a.grad_output) saved.grad_output = load(a.grad_output[place]);
-    saved.input_gate = load(activations[0]);
-    saved.output_gate = load(activations[H]);
-    saved.candidate_cell = load(activations[2 * H]);
-    saved.new_cell = load(a.new_cell[place]);
+    const S* const activations = a.activations + place.gates;
+    if (a.grad_output) saved.grad_output = a.grad_output[place.state];
+    saved.input_gate = activations[0];
+    saved.output_gate = activations[H];
+    saved.candidate_cell = activations[2 * H];
+    saved.new_cell = a.new_cell[place.state];
     return saved;
   };
 
@@ -49,19 +51,20 @@ __global__ void __launch_bounds__(Product::kThreads, 1)
   float d_h = inside && a.d_h_n ? load(a.d_h_n[at]) : 0.0f;
   bool had_step = false;
   bool has_next = has(0);
-  int64_t next_place = has_next ? places.first() : 0;
-  Saved next = load_saved(has_next, next_place);
+  UnitPlace next_place = {};
+  if (has_next) next_place = places.first();
+  Saved<S> next = load_saved(has_next, next_place);
   __syncthreads();
   for (int t = 0; t < steps; ++t) {
-    const int64_t place = next_place;
+    const UnitPlace place = next_place;
     const bool has_step = has_next;
-    const Saved saved = next;
+    const Saved<S> saved = next;
     has_next = has(t + 1);
     if (has_next) next_place = places.after(place, t, 1);
     next = load_saved(has_next, next_place);
-    const Coefficients<float> c =
-        coefficients<BlockMath<S>>(saved.input_gate, saved.output_gate, saved.candidate_cell,
-                                   saved.new_cell, saved.grad_output);
+    const Coefficients<float> c = coefficients<BlockMath<S>>(
+        load(saved.input_gate), load(saved.output_gate), load(saved.candidate_cell),
+        load(saved.new_cell), load(saved.grad_output));
     const float d_old_h = rounded<S>(product.multiply((t + 1) & 1));
     if (had_step) d_h = d_old_h;
     const bool flows = had_step || a.d_h_n || a.grad_output;
@@ -76,18 +79,18 @@ __global__ void __launch_bounds__(Product::kThreads, 1)
     }
     product.put(t & 1, d_gates);
     if (writes && has_step) {
-      S* const to = a.d_gates + places.in_gates(place);
+      S* const to = a.d_gates + place.gates;
 #pragma unroll
       for (int gate = 0; gate < 3; ++gate) store(d_gates[gate], to + gate * H);
     }
     if (has(t + kAhead)) {
-      const int64_t later = places.after(place, t, kAhead);
-      const S* const activations = a.activations + places.in_gates(later);
-      if (a.grad_output) prefetch(a.grad_output + later);
+      const UnitPlace later = places.after(place, t, kAhead);
+      const S* const activations = a.activations + later.gates;
+      if (a.grad_output) prefetch(a.grad_output + later.state);
       prefetch(activations);
       prefetch(activations + H);
       prefetch(activations + 2 * H);
-      prefetch(a.new_cell + later);
+      prefetch(a.new_cell + later.state);
     }
     __syncthreads();
   }

@@ -25,28 +25,29 @@ __global__ void __launch_bounds__(Product::kThreads, 1) forward_kernel(const Seq
   float h = inside && a.h0 ? load(a.h0[at]) : 0.0f;
   product.put(0, h);
   bool has_next = inside && rows.has(0, row);
-  int64_t next_place = has_next ? places.first() : 0;
-  float next[3];
+  UnitPlace next_place = {};
+  if (has_next) next_place = places.first();
+  S next[3] = {};  // as they come: who converts them waits for them
 #pragma unroll
   for (int gate = 0; gate < 3; ++gate) {
-    next[gate] = has_next ? load(a.gates[places.in_gates(next_place) + gate * H]) : 0.0f;
+    if (has_next) next[gate] = a.gates[next_place.gates + gate * H];
   }
   __syncthreads();
 
   const int steps = static_cast<int>(a.shape.steps);
   for (int t = 0; t < steps; ++t) {
-    const int64_t place = next_place;
+    const UnitPlace place = next_place;
     const bool has_step = has_next;
     has_next = inside && t + 1 < steps && rows.has(t + 1, row);
     if (has_next) next_place = places.after(place, t, 1);
     const bool prefetches = inside && t + kAhead < steps && rows.has(t + kAhead, row);
     float x[3];
     product.multiply(t & 1, x);
-    const S* const next_gates = a.gates + places.in_gates(next_place);
+    const S* const next_gates = a.gates + next_place.gates;
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
-      x[gate] += next[gate];
-      if (has_next) next[gate] = load(next_gates[gate * H]);
+      x[gate] += load(next[gate]);
+      if (has_next) next[gate] = next_gates[gate * H];
     }
     const CellState<float> state = cell_forward_by<BlockMath<S>>(x[0], x[1], x[2], cell);
     if (has_step) {
@@ -55,16 +56,16 @@ __global__ void __launch_bounds__(Product::kThreads, 1) forward_kernel(const Seq
     }
     product.put((t + 1) & 1, h);
     if (prefetches) {
-      const S* const later = a.gates + places.in_gates(places.after(place, t, kAhead));
+      const S* const later = a.gates + places.after(place, t, kAhead).gates;
       prefetch(later);
       prefetch(later + H);
       prefetch(later + 2 * H);
     }
     if (writes && has_step) {
-      store(h, a.output + place);
+      store(h, a.output + place.state);
       if (a.new_cell) {
-        S* const gates = a.gates + places.in_gates(place);
-        store(state.new_cell, a.new_cell + place);
+        S* const gates = a.gates + place.gates;
+        store(state.new_cell, a.new_cell + place.state);
         store(state.input_gate, gates);
         store(state.output_gate, gates + H);
         store(state.candidate_cell, gates + 2 * H);

@@ -85,9 +85,10 @@ class GridBlock : protected GridPlaces<Shape> {
     }
   }
 
-  // run(gate, k, unit) -> the operand's run of K from k on, of one unit
-  template <typename Run>
-  __device__ __forceinline__ void load_weights(const Run& run) {
+  // read(gate, k, unit, values): the weights of one unit, a run of K from k on.
+  // run(gate, unit, values) -> the operand's run
+  template <typename Read, typename Run>
+  __device__ __forceinline__ void load_weights(int lane, const Read& read, const Run& run) {
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       const int k = (((rank * kWarps + warp) * kChunks + c) * 4 + (lane & 3)) * kRun;
@@ -95,7 +96,12 @@ class GridBlock : protected GridPlaces<Shape> {
       for (int tile = 0; tile < kTiles; ++tile) {
         const int gate = tile / kUnitTiles;
         const int unit = (slice - rank) * kUnits + tile % kUnitTiles * 16 + 2 * (lane >> 2);
-        const Units pair = Numbers::units(run(gate, k, unit), run(gate, k, unit + 1));
+        Value values[2][kRun];
+        read(gate, k, unit, values[0]);
+        read(gate, k, unit + 1, values[1]);
+        __syncwarp();  // for the compiler: all are under way before one is used
+        const Units pair =
+            Numbers::units(run(gate, unit, values[0]), run(gate, unit + 1, values[1]));
         if (c < Shape::kInRegisters) {
           weights[c < Shape::kInRegisters ? c : 0][tile] = pair;
         } else {

@@ -40,7 +40,9 @@ class GridBackward : GridBlock<Shape> {
       : Block(a.shape, !a.shape.reverse, launch, memory), a(a) {}
 
   __device__ __forceinline__ void run() {
-    this->load_weights([&](int, int k, int unit) { return weights_run(k, unit); });
+    this->load_weights(
+        this->lane, [&](int, int k, int unit, Value* values) { read_weights(k, unit, values); },
+        [](int, int, const Value* values) { return Numbers::run(values); });
     this->load_states(a.d_c_n, a.d_cell);
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_saved(i, ahead);
@@ -95,8 +97,7 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ static int from_of(int k) {
     return Numbers::kGatesTogether ? k / 3 : k % Shape::kPadded;
   }
-  __device__ __forceinline__ decltype(Numbers::run(nullptr)) weights_run(int k, int unit) const {
-    Value values[Numbers::kRun];
+  __device__ __forceinline__ void read_weights(int k, int unit, Value* values) const {
 #pragma unroll
     for (int i = 0; i < Numbers::kRun; ++i) {
       const int from = from_of(k + i);
@@ -104,7 +105,6 @@ class GridBackward : GridBlock<Shape> {
       values[i] =
           unit < H && from < H ? load(a.weights[line * a.shape.weights_stride + unit]) : Value(0);
     }
-    return Numbers::run(values);
   }
 
   // An item's saved values of a position to shared memory, and on to the next position.

@@ -31,6 +31,10 @@ class GridForward : GridBlock<Shape> {
   // Before results are stored: where every thread has an item, so that there is more to do than to
   // wait for, and where what comes is multiplied in no time.
   static const bool kAsksFirst = Shape::Item::kFirstFetcher == 0 || Block::kPieces == 1;
+  // A weight that lies between two neighbours of its format changes to the other one after so many
+  // steps: if it stayed, its error would add up in a long sequence, as those of rounding do not.
+  static const bool kTakesTurns = TakesTurns<Numbers>::value;
+  static const int kTurn = 128;
 
  public:
   __device__ __forceinline__ GridForward(const SequenceForward<S>& a, const GridLaunch& launch,
@@ -41,8 +45,7 @@ class GridForward : GridBlock<Shape> {
     scale = 1.0f;
     unscale = 1.0f / kSent;
     if (Numbers::kScaled) choose_scale();
-    above = 0;
-    this->load_weights([&](int gate, int k, int unit) { return weights_run(gate, k, unit); });
+    if (!kTakesTurns) load_weights(0);
     this->load_states(a.c0, a.cell);
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_gates(i, ahead);
@@ -52,6 +55,9 @@ class GridForward : GridBlock<Shape> {
     Position now = this->start();
     next = this->look_ahead(now, sent_place());
     for (int count = 0; now.step < steps; ++count) {
+      if (kTakesTurns && now.turn == 0 && now.step % kTurn == 0) {
+        load_weights(now.step / kTurn % 2 == 0 ? 0 : ~0u);
+      }
       const int parity = count & 1;
       const bool gave_up = this->multiply(reader, parity, now);
       wait_for_copies<kCopiesAhead - 1>();
@@ -104,13 +110,32 @@ class GridForward : GridBlock<Shape> {
     unscale = __uint_as_float(exponent << 23) / kSent;
   }
 
-  __device__ __forceinline__ uint4 weights_run(int gate, int column, int unit) {
+  // first_above: of each unit's gate, where its first weight between two neighbours goes; the next
+  // ones take turns.
+  __device__ __forceinline__ void load_weights(uint32_t first_above) {
+    above = first_above;
+    int lane = this->lane;
+    // Lest addresses wait in registers for the next time.
+    if (kTakesTurns) asm volatile("" : "+r"(lane));
+    Block::load_weights(
+        lane,
+        [&](int gate, int k, int unit, Value* values) { read_weights(gate, k, unit, values); },
+        [&](int gate, int unit, Value* values) { return weights_run(gate, unit, values); });
+  }
+
+  __device__ __forceinline__ void read_weights(int gate, int column, int unit,
+                                               Value* values) const {
     const S* const line =
         a.weights + (gate * a.shape.state_size + unit) * a.shape.weights_stride + column;
-    Value values[Numbers::kRun];
 #pragma unroll
     for (int i = 0; i < Numbers::kRun; ++i) {
       values[i] = unit < H && column + i < H ? load(line[i]) : Value(0);
+    }
+  }
+
+  __device__ __forceinline__ uint4 weights_run(int gate, int unit, Value* values) {
+#pragma unroll
+    for (int i = 0; i < Numbers::kRun; ++i) {
       if (Numbers::kScaled) values[i] *= scale;
     }
     keep_weights(values, 1u << (4 * gate + unit / 16 % 2 * 2 + unit % 2), Numbers());

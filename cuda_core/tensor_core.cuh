@@ -182,7 +182,7 @@ struct SplitFormat {
   }
   // A weight as two halves keep it. They miss the lowest bit of every fourth float, which has two
   // neighbours as near as each other: the ones above and below take turns, so that what a product
-  // gets from one weight it loses by another. The same errors come in each step of a sequence.
+  // gets from one weight it loses by another, and what in one step it loses in a later one.
   __device__ static __forceinline__ float kept(float x, bool& above) {
     const float high = rounded_half(x);
     const float low = (x - high) * 2048.0f;
@@ -196,6 +196,16 @@ struct SplitFormat {
   __device__ static __forceinline__ float total(const Sums& sums, int i) {
     return sums.main[i] + fmaf(sums.main[i], kTruncated, sums.cross[i] * (1.0f / 2048));
   }
+};
+
+// Whether weights between two neighbours of the format take turns.
+template <typename Format>
+struct TakesTurns {
+  static const bool value = false;
+};
+template <>
+struct TakesTurns<SplitFormat> {
+  static const bool value = true;
 };
 
 }  // namespace

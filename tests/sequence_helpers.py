@@ -1,5 +1,7 @@
 """What the tests of sequences share: drawing inputs, losses, comparing with the reference loop."""
 
+import contextlib
+
 import torch
 from helpers import INPUTS as CELL_INPUTS
 from helpers import assert_close, draw, each, exact, leaves
@@ -109,6 +111,65 @@ def check_sequence(target, inputs, loss="all", recompute=False, function=lltm_se
     )
     what = f"{loss}, recompute={recompute}, {sorted(options)}:"
     assert_same_sequences(actual, expected, target, what)
+
+
+class Tf32Linear(torch.autograd.Function):
+    """A product by tensor cores, which leave the low 13 bits of a float out. Where TF32 is allowed,
+    cuBLAS still takes others for so few rows as a step has.
+    """
+
+    @staticmethod
+    def forward(ctx, input, weight):
+        input, weight = map(as_tf32, (input, weight))
+        ctx.save_for_backward(input, weight)
+        return input @ weight.t()
+
+    @staticmethod
+    def backward(ctx, grad):
+        input, weight = ctx.saved_tensors
+        grad = as_tf32(grad)
+        return grad @ weight, grad.t() @ input
+
+
+def as_tf32(tensor):
+    return (tensor.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+
+
+@contextlib.contextmanager
+def linear_of_tf32():
+    linear, torch.nn.functional.linear = torch.nn.functional.linear, Tf32Linear.apply
+    try:
+        yield
+    finally:
+        torch.nn.functional.linear = linear
+
+
+def assert_errs_at_most_twice(draw_inputs, loss=LOSSES["all"], draws=3, tf32=False):
+    """Errors against float64 are at most twice those of PyTorch's own operations: the mean over all
+    rows of some draws, for in one a difference may happen to grow.
+    """
+    ratios = {}
+    for _ in range(draws):
+        inputs = draw_inputs()
+        exactly = evaluate(reference.lltm_sequence, each(torch.Tensor.double, inputs), loss)
+        with linear_of_tf32() if tf32 else contextlib.nullcontext():
+            plainly = evaluate(reference.lltm_sequence, inputs, loss)
+        for name, actual in evaluate(lltm_sequence, inputs, loss).items():
+            pair = (t.double() - exactly[name] for t in (actual, plainly[name]))
+            ours, eager = (row_norms(name, error) for error in pair)
+            if inputs[0].dtype == torch.float64:  # the plain loop is the reference itself
+                assert (ours <= 1e-10 * row_norms(name, exactly[name])).all(), name
+            else:
+                ratios.setdefault(name, []).append((ours / eager).log())
+    means = {name: torch.cat(ratio).mean().exp().item() for name, ratio in ratios.items()}
+    assert all(mean <= 2 for mean in means.values()), means
+
+
+def row_norms(name, tensor):
+    """Of each row of the batch; of a parameter's gradient, which sums them, one."""
+    if name in ("d_weights", "d_bias"):
+        return tensor.norm().view(1)
+    return (tensor.transpose(0, 1).flatten(1) if tensor.dim() == 3 else tensor).norm(dim=1)
 
 
 def away_from_the_kink(inputs, **options):

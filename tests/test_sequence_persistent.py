@@ -10,6 +10,7 @@ from helpers import all_equal, assert_close, exact
 from sequence_helpers import (
     INPUTS,
     LOSSES,
+    assert_errs_at_most_twice,
     assert_same_sequences,
     check_sequence,
     draw_sequence,
@@ -68,19 +69,19 @@ def test_float32_errs_no_more_than_twice_what_the_plain_loop_does(sizes, small, 
     """Where products are made of halves, or of TF32: strict float32 is still what torch's is."""
     if gpu_target.dtype != torch.float32:
         pytest.skip("the others have tolerances")
-    inputs = draw_sequence(gpu_target, *sizes)
-    if small:  # h of about 2^-16, whose products count
-        state_size = sizes[3]
-        inputs[2][state_size : 2 * state_size] -= 11
-        inputs[1][:, :state_size] *= (
-            2**12
-        )  # with larger ones the loop is chaotic: any ratio may come
-        inputs[3] *= 2**-16
-    exactly = evaluate(reference.lltm_sequence, exact(inputs))
-    plainly = evaluate(reference.lltm_sequence, [t.cpu() for t in inputs])
-    for name, actual in evaluate(lltm_sequence, inputs).items():
-        ours, eager = ((t.cpu().double() - exactly[name]).norm() for t in (actual, plainly[name]))
-        assert ours <= 2 * eager, f"{name}: {ours:.1e}, and of the plain loop {eager:.1e}"
+
+    def draw_inputs():
+        inputs = draw_sequence(gpu_target, *sizes)
+        if small:  # h of about 2^-16, whose products count
+            state_size = sizes[3]
+            inputs[2][state_size : 2 * state_size] -= 11
+            inputs[1][:, :state_size] *= 2**12
+            inputs[3] *= 2**-16
+        else:
+            inputs[1] *= 0.5
+        return inputs  # with larger weights the loop is chaotic, and one row's error outgrows all
+
+    assert_errs_at_most_twice(draw_inputs)
 
 
 @pytest.mark.parametrize("loss", ["last output", "h_n", "c_n"])
