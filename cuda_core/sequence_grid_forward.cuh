@@ -94,13 +94,16 @@ class GridForward : GridBlock<Shape> {
     if (threadIdx.x == 0) memory.largest = 0;
     __syncthreads();
     unsigned largest = 0;
-    for (int i = threadIdx.x; i < 3 * kUnits * H; i += Shape::kThreads) {
-      const int unit = slice * kUnits + i / H % kUnits;
+    for (int line = this->warp; line < 3 * kUnits; line += Block::kWarps) {
+      const int unit = slice * kUnits + line % kUnits;
       if (unit >= H) continue;
-      const int64_t line = i / H / kUnits * a.shape.state_size + unit;
-      const float value =
-          static_cast<float>(load(a.weights[line * a.shape.weights_stride + i % H]));
-      largest = max(largest, __float_as_uint(value) & 0x7fffffffu);
+      const S* const weights =
+          a.weights + (line / kUnits * a.shape.state_size + unit) * a.shape.weights_stride;
+#pragma unroll 8
+      for (int i = this->lane; i < H; i += 32) {
+        const float value = static_cast<float>(load(weights[i]));
+        largest = max(largest, __float_as_uint(value) & 0x7fffffffu);
+      }
     }
     atomicMax(&memory.largest, largest);
     __syncthreads();
