@@ -31,10 +31,7 @@ class GridForward : GridBlock<Shape> {
   // Before results are stored: where every thread has an item, so that there is more to do than to
   // wait for, and where what comes is multiplied in no time.
   static const bool kAsksFirst = Shape::Item::kFirstFetcher == 0 || Block::kPieces == 1;
-  // A weight that lies between two neighbours of its format changes to the other one after so many
-  // steps: if it stayed, its error would add up in a long sequence, as those of rounding do not.
   static const bool kTakesTurns = TakesTurns<Numbers>::value;
-  static const int kTurn = 128;
 
  public:
   __device__ __forceinline__ GridForward(const SequenceForward<S>& a, const GridLaunch& launch,
@@ -55,8 +52,11 @@ class GridForward : GridBlock<Shape> {
     Position now = this->start();
     next = this->look_ahead(now, sent_place());
     for (int count = 0; now.step < steps; ++count) {
-      if (kTakesTurns && now.turn == 0 && now.step % kTurn == 0) {
-        load_weights(now.step / kTurn % 2 == 0 ? 0 : ~0u);
+      if (kTakesTurns && now.turn == 0) {
+        const int step = launch.steps_before + now.step;
+        if (now.step == 0 || step % kTurnSteps == 0) {
+          load_weights(step / kTurnSteps % 2 == 0 ? 0 : ~0u);
+        }
       }
       const int parity = count & 1;
       const bool gave_up = this->multiply(reader, parity, now);
