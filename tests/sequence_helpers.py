@@ -114,8 +114,8 @@ def check_sequence(target, inputs, loss="all", recompute=False, function=lltm_se
 
 
 class Tf32Linear(torch.autograd.Function):
-    """A product by tensor cores, which leave the low 13 bits of a float out. Where TF32 is allowed,
-    cuBLAS still takes others for so few rows as a step has.
+    """A product of factors rounded to TF32. Where that is allowed, PyTorch's own
+    product of so few rows as a step has may still be one of float.
     """
 
     @staticmethod
@@ -132,7 +132,8 @@ class Tf32Linear(torch.autograd.Function):
 
 
 def as_tf32(tensor):
-    return (tensor.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+    bits = tensor.contiguous().view(torch.int32)
+    return ((bits + 0x1000) & ~0x1FFF).view(torch.float32)
 
 
 @contextlib.contextmanager
