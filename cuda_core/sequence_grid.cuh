@@ -87,7 +87,8 @@ class GridBlock : protected GridPlaces<Shape> {
 
   // read(gate, k, unit, values): the weights of one unit, a run of K from k on.
   // run(gate, unit, values) -> the operand's run
-  // A loop: straight on it would be 100 KiB of instructions, which took longer to fetch than to do.
+  // Where a run takes many instructions it is a loop: straight on they would be 100 KiB, which took
+  // longer to fetch than to do.
   template <typename Read, typename Run>
   __device__ __forceinline__ void load_weights(int lane, const Read& read, const Run& run) {
     const auto at = [&](int i, int& gate, int& k, int& unit) {
@@ -101,7 +102,7 @@ class GridBlock : protected GridPlaces<Shape> {
     Value values[2][kRun], ahead[2][kRun];
     read(gate, k, unit, ahead[0]);
     read(gate, k, unit + 1, ahead[1]);
-#pragma unroll 1
+#pragma unroll(Numbers::kLongRun ? 1 : kChunks * kTiles)
     for (int i = 0; i < kChunks * kTiles; ++i) {
 #pragma unroll
       for (int j = 0; j < 2 * kRun; ++j) values[j / kRun][j % kRun] = ahead[j / kRun][j % kRun];

@@ -16,10 +16,10 @@ GridTable forward_table(bool) {
       Double::forward<16, 8, 4, 4, 4>(1),
       Double::forward<16, 16, 4, 4, 8>(8),
       // 512
-      Double::forward<16, 8, 8, 5, 8>(1),
+      Double::forward<16, 8, 8, 4, 8>(1),
       Double::forward<16, 16, 8, 5, 6>(2),
       // 768
-      Double::forward<16, 8, 12, 5, 4>(2),
+      Double::forward<16, 8, 12, 6, 4>(2),
   }};
 }
 
@@ -32,10 +32,10 @@ GridTable backward_table(bool) {
       Double::backward<16, 8, 8, 8, 8, 12>(1),
       Double::backward<16, 16, 12, 12, 12>(8),
       // 512
-      Double::backward<16, 8, 16, 9, 8, 12>(1),
-      Double::backward<16, 16, 16, 8, 8, 12>(2),
+      Double::backward<16, 8, 16, 9, 6, 12>(1),
+      Double::backward<16, 16, 16, 9, 6, 12>(2),
       // 768
-      Double::backward<16, 8, 36, 16, 6>(2),
+      Double::backward<16, 8, 36, 15, 6>(2),
   }};
 }
 

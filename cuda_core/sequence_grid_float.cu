@@ -44,12 +44,12 @@ GridTable forward_table(bool tf32) {
       Split::forward<16, 16, 2, 2, 4>(8, kClocksOfSplit),
       // 512
       Split::forward<16, 8, 4, 4, 4>(1, kClocksOfSplit),
-      Split::forward<16, 16, 4, 4, 8>(8, kClocksOfSplit),
+      Split::forward<16, 16, 4, 3, 8>(8, kClocksOfSplit),
       // 768
-      Split::forward<16, 8, 6, 5, 6>(1, kClocksOfSplit),
-      Split::forward<16, 16, 6, 3, 8>(8, kClocksOfSplit),
+      Split::forward<16, 8, 6, 3, 6>(1, kClocksOfSplit),
+      Split::forward<16, 16, 6, 2, 8>(8, kClocksOfSplit),
       // 1024
-      Split::forward<16, 8, 8, 4, 8>(1, kClocksOfSplit),
+      Split::forward<16, 8, 8, 2, 8>(1, kClocksOfSplit),
       Split::forward<16, 16, 8, 3, 4>(8, kClocksOfSplit),
       // 1536
       Split::forward<16, 8, 12, 5, 6>(8, kClocksOfSplit),
@@ -65,17 +65,17 @@ GridTable backward_table_of_tf32() {
       Tf32::backward<16, 8, 4, 4, 4, 16>(1, 500),
       Tf32::backward<32, 8, 4, 2, 4, 16>(8, 500),
       // 768
-      Tf32::backward<16, 8, 6, 5, 6, 16>(1),
+      Tf32::backward<16, 8, 6, 4, 6, 16>(1),
       Tf32::backward_by_two<16, 16, 4, 3, 8, 12>(4),
-      Tf32::backward<16, 16, 6, 4, 6, 16>(8),
+      Tf32::backward<16, 16, 6, 2, 6, 16>(8),
       // 1024
       Tf32::backward_by_two<16, 8, 4, 2, 4, 16>(1, 1100),
       Tf32::backward_by_two<16, 16, 4, 2, 4, 16>(4),
       Tf32::backward<16, 8, 8, 4, 8, 16>(1),
-      Tf32::backward<16, 16, 8, 4, 6, 16>(4),
+      Tf32::backward<16, 16, 8, 3, 6, 16>(4),
       // 1536
       Tf32::backward_by_two<16, 8, 12, 5, 8>(4),
-      Tf32::backward<16, 8, 16, 7, 8, 12>(4),
+      Tf32::backward<16, 8, 16, 6, 8, 12>(4),
   }};
 }
 
@@ -86,7 +86,7 @@ GridTable backward_table(bool tf32) {
       SplitTf32::backward<16, 8, 3, 3, 3, 16>(1, 500),
       SplitTf32::backward<16, 16, 6, 6, 6>(8),
       // 512
-      SplitTf32::backward<16, 8, 8, 6, 6, 12>(1),
+      SplitTf32::backward<16, 8, 8, 5, 6, 12>(1),
       SplitTf32::backward<16, 16, 6, 3, 4, 16>(8, 500),
       // 768
       SplitTf32::backward<16, 8, 9, 6, 6, 16>(1),
@@ -95,7 +95,7 @@ GridTable backward_table(bool tf32) {
       SplitTf32::backward<16, 8, 12, 5, 6, 16>(1),
       SplitTf32::backward<16, 16, 12, 3, 4, 16>(8),
       // 1536
-      SplitTf32::backward<16, 8, 36, 11, 6>(8),
+      SplitTf32::backward<16, 8, 36, 12, 6>(8),
   }};
 }
 

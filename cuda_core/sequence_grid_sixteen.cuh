@@ -30,9 +30,9 @@ struct SixteenBitKernels {
         Of::template forward<32, 16, 4, 3, 6>(8),
         // 1536
         Of::template forward<16, 16, 6, 5, 6>(1),
-        Of::template forward<16, 16, 3, 2, 6, 16>(4),
+        Of::template forward<16, 16, 3, 2, 4, 16>(4),
         // 2048
-        Of::template forward<16, 16, 8, 5, 8>(4),
+        Of::template forward<16, 16, 8, 3, 8>(4),
     }};
   }
   static GridTable backward_table() {
@@ -43,16 +43,16 @@ struct SixteenBitKernels {
         // 512
         Of::template backward<16, 8, 3, 3, 3, 16>(1, 500),
         Of::template backward<32, 8, 4, 4, 4, 12>(2, 500),
-        Of::template backward<32, 16, 4, 4, 8, 12>(8),
+        Of::template backward<32, 16, 4, 3, 8, 12>(8),
         // 768
         Of::template backward<16, 8, 6, 6, 6, 12>(1),
-        Of::template backward<32, 16, 6, 4, 6, 12>(8),
+        Of::template backward<32, 16, 6, 3, 8, 12>(8),
         // 1024
         Of::template backward<16, 8, 6, 6, 6, 16>(1, 600),
         Of::template backward<32, 16, 8, 5, 8, 12>(8),
         // 1536
-        Of::template backward_by_two<16, 16, 6, 4, 8, 12>(4),
-        Of::template backward<16, 16, 12, 7, 8, 12>(4),
+        Of::template backward_by_two<16, 16, 6, 5, 8, 12>(4),
+        Of::template backward<16, 16, 12, 5, 8, 12>(4),
         // 2048
         Of::template backward_by_two<16, 16, 8, 4, 8, 12>(4),
         Of::template backward<16, 16, 16, 6, 8, 12>(4),
