@@ -111,6 +111,7 @@ class GridBlock : protected GridPlaces<Shape> {
         at(i + 1, gate, k, unit);
         read(gate, k, unit, ahead[0]);
         read(gate, k, unit + 1, ahead[1]);
+        __syncwarp();  // for the compiler: all are under way before one is used
       }
       const Units pair = Numbers::units(run(now_gate, now_unit, values[0]),
                                         run(now_gate, now_unit + 1, values[1]));

@@ -50,7 +50,7 @@ GridTable forward_table(bool tf32) {
       Split::forward<16, 16, 6, 2, 8>(8, kClocksOfSplit),
       // 1024
       Split::forward<16, 8, 8, 2, 8>(1, kClocksOfSplit),
-      Split::forward<16, 16, 8, 3, 4>(8, kClocksOfSplit),
+      Split::forward<16, 16, 8, 2, 4>(8, kClocksOfSplit),
       // 1536
       Split::forward<16, 8, 12, 5, 6>(8, kClocksOfSplit),
   }};

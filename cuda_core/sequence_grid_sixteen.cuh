@@ -27,6 +27,7 @@ struct SixteenBitKernels {
         // 1024
         Of::template forward<16, 8, 4, 4, 4>(1),
         Of::template forward<16, 16, 4, 4, 8>(2),
+        Of::template forward<32, 16, 4, 2, 8>(8),
         Of::template forward<32, 16, 4, 3, 6>(8),
         // 1536
         Of::template forward<16, 16, 6, 5, 6>(1),
