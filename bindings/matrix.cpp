@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
@@ -18,6 +19,9 @@ namespace {
 
 // Multiplications below which a second thread costs more than it saves.
 const int64_t kWorkPerThread = 1 << 20;
+// Values of products by parts that are kept at once, 64 MiB, and terms that vectors take together.
+const int64_t kPartsAtOnce = 1 << 24;
+const int64_t kAligned = 8;
 // Shares of rows begin at whole tiles of the core.
 const int64_t kTileRows = 8;
 
@@ -112,13 +116,25 @@ void multiply_in_parts(const at::Tensor& out, const at::Tensor& a, const at::Ten
                        int64_t longest) {
   const bool errs = out.is_cuda() && out.scalar_type() == at::kFloat && !allows_tf32(out);
   const int64_t terms = a.size(1);
-  const int64_t part = errs ? longest : terms;
-  int64_t first = 0;
-  do {
-    const int64_t count = (std::min)(part, terms - first);
-    multiply(out, a.narrow(1, first, count), b.narrow(0, first, count), adds || first > 0);
+  if (!errs || terms <= longest) return multiply(out, a, b, adds);
+  const int64_t parts = (terms + longest - 1) / longest;
+  const int64_t part = (terms / parts + kAligned) / kAligned * kAligned;
+  const int64_t most = (std::max)(kPartsAtOnce / (std::max)(out.numel(), int64_t(1)), int64_t(1));
+  for (int64_t first = 0; first < terms; adds = true) {
+    const int64_t whole = (std::min)((terms - first) / part, most);
+    const int64_t count = whole > 1 ? whole * part : (std::min)(part, terms - first);
+    const at::Tensor left = a.narrow(1, first, count);
+    const at::Tensor right = b.narrow(0, first, count);
     first += count;
-  } while (first < terms);
+    if (whole <= 1) {
+      multiply(out, left, right, adds);
+      continue;
+    }
+    const at::Tensor sum = at::bmm(left.view({left.size(0), whole, part}).transpose(0, 1),
+                                   right.view({whole, part, right.size(1)}))
+                               .sum(0);
+    adds ? out.add_(sum) : out.copy_(sum);
+  }
 }
 
 PackedFactor::PackedFactor(const at::Tensor& b, int64_t rows) {

@@ -56,7 +56,7 @@ Exchange::Exchange(const OneLaunch& launch, const at::Tensor& like)
   if (!wanted_) return;
   workspace_ = at::empty({launch.plan.workspace}, like.options().dtype(at::kByte));
   options_ = {launch.tf32, workspace_.data_ptr(), const_cast<int32_t*>(failure_number()),
-              patience()};
+              patience(), 0};
 }
 
 PackedRows::PackedRows(const Schedule& schedule, const SequenceArguments& a)

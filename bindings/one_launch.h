@@ -31,7 +31,10 @@ class Exchange {
  public:
   Exchange(const OneLaunch& launch, const at::Tensor& like);
   // null where the plan is another one
-  const lltm_sequence_options* options() const { return wanted_ ? &options_ : nullptr; }
+  const lltm_sequence_options* options(int64_t steps_before = 0) {
+    options_.steps_before = steps_before;
+    return wanted_ ? &options_ : nullptr;
+  }
 
  private:
   bool wanted_;

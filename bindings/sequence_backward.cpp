@@ -141,7 +141,7 @@ class Recurrence {
   const bool reverse, wants_d_h0;
   const int64_t batch_size, state_size;
   const at::Tensor grad_output, keep_h, keep_cell;
-  const Exchange exchange;
+  Exchange exchange;
   PackedRows packed_rows;
   at::Tensor weights_h_t;
   at::Tensor d_h, d_cell, d_c_n, d_c0;

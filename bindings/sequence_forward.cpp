@@ -69,7 +69,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   const bool carries_cell = !at_once || chunks != 1 || keeps_chunks;
   const at::Tensor c0 = carries_cell ? at::Tensor() : aligned_to_pairs(dense(a.c0));
   const at::Tensor cell = carries_cell ? first_cell(a, sizes) : at::Tensor();
-  const Exchange exchange(way.launch, a.input);
+  Exchange exchange(way.launch, a.input);
   // With packed data the rows of two steps differ: the state has a place of its own.
   at::Tensor state_h;
   if (!schedule.is_uniform()) {
@@ -95,7 +95,8 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
       if (keeps_chunks) outputs.cells.select(0, begin / chunk).copy_(cell);
       if (at_once) {
         const at::Tensor& old_h = begin == 0 ? h0 : state_h;
-        const bool spread = exchange.options() != nullptr;
+        const lltm_sequence_options* const launch_options = exchange.options(begin);
+        const bool spread = launch_options != nullptr;
         if (spread && old_h.defined()) {
           const RecurrentProduct<typename C::Scalar> recurrent(products);
           schedule.for_first_rows(begin, end, [&](int64_t line, int64_t row, int64_t rows) {
@@ -109,7 +110,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
                                            C::pointer(c0, 0), C::compute_pointer(cell, 0),
                                            C::pointer(outputs.output, all.first),
                                            C::pointer(cells, all.first), C::pointer(state_h, 0),
-                                           C::pointer(outputs.c_n, 0), exchange.options(), stream),
+                                           C::pointer(outputs.c_n, 0), launch_options, stream),
                      "sequence_forward");
         continue;
       }

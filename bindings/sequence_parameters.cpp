@@ -13,6 +13,7 @@ ParameterGradients::ParameterGradients(const SequenceArguments& a, const Sequenc
     : weights_(mask[1] ? a.weights : at::Tensor()),
       bias_(mask[2] ? a.bias : at::Tensor()),
       state_size_(sizes.state_size),
+      longest_sum_(3 * (sizes.steps + sizes.batch_size)),
       dtype_(a.input.scalar_type()),
       sum_dtype_(chunks > 1 ? compute_dtype(a.input) : dtype_) {}
 
@@ -54,7 +55,7 @@ void ParameterGradients::allocate() {
 void ParameterGradients::add_product(Columns& columns, const at::Tensor& d_gates,
                                      const at::Tensor& factor) const {
   if (sum_dtype_ == dtype_) {
-    multiply(columns.sum, d_gates.t(), factor, /*adds=*/columns.begun);
+    multiply_in_parts(columns.sum, d_gates.t(), factor, /*adds=*/columns.begun, longest_sum_);
   } else {
     const at::Tensor part = at::mm(d_gates.t(), factor);
     columns.begun ? columns.sum.add_(part) : columns.sum.copy_(part);

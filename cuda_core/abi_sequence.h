@@ -20,11 +20,13 @@ typedef struct {
 } lltm_sequence_plan;
 
 typedef struct {
-  int32_t tf32;     /* of float: not 0 allows the accuracy of TF32 in products */
-  void* workspace;  /* as many bytes as the plan says, aligned to 16, for this launch alone */
-  int32_t* failure; /* or null. Set to 1 if a block waited for another one in vain; then every
-                       value of the steps concerned is NaN. May be pinned host memory */
-  int64_t patience; /* clocks that a block waits; 0: about a second's */
+  int32_t tf32;         /* of float: not 0 allows the accuracy of TF32 in products */
+  void* workspace;      /* as many bytes as the plan says, aligned to 16, for this launch alone */
+  int32_t* failure;     /* or null. Set to 1 if a block waited for another one in vain; then every
+                           value of the steps concerned is NaN. May be pinned host memory */
+  int64_t patience;     /* clocks that a block waits; 0: about a second's */
+  int64_t steps_before; /* >= 0, of the same sequence, taken in launches before this one: the
+                           forward pass of float goes on as in one launch of all */
 } lltm_sequence_options;
 
 /* sequence: all steps in one launch. No CPU twin. T = steps >= 0. The steps are taken from the last

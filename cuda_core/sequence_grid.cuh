@@ -87,26 +87,41 @@ class GridBlock : protected GridPlaces<Shape> {
 
   // read(gate, k, unit, values): the weights of one unit, a run of K from k on.
   // run(gate, unit, values) -> the operand's run
+  // Where a run takes many instructions it is a loop: straight on they would be 100 KiB, which took
+  // longer to fetch than to do.
   template <typename Read, typename Run>
   __device__ __forceinline__ void load_weights(int lane, const Read& read, const Run& run) {
+    const auto at = [&](int i, int& gate, int& k, int& unit) {
+      const int tile = i % kTiles;
+      gate = tile / kUnitTiles;
+      k = (((rank * kWarps + warp) * kChunks + i / kTiles) * 4 + (lane & 3)) * kRun;
+      unit = (slice - rank) * kUnits + tile % kUnitTiles * 16 + 2 * (lane >> 2);
+    };
+    int gate, k, unit;
+    at(0, gate, k, unit);
+    Value values[2][kRun], ahead[2][kRun];
+    read(gate, k, unit, ahead[0]);
+    read(gate, k, unit + 1, ahead[1]);
+#pragma unroll(Numbers::kLongRun ? 1 : kChunks * kTiles)
+    for (int i = 0; i < kChunks * kTiles; ++i) {
 #pragma unroll
-    for (int c = 0; c < kChunks; ++c) {
-      const int k = (((rank * kWarps + warp) * kChunks + c) * 4 + (lane & 3)) * kRun;
-#pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile) {
-        const int gate = tile / kUnitTiles;
-        const int unit = (slice - rank) * kUnits + tile % kUnitTiles * 16 + 2 * (lane >> 2);
-        Value values[2][kRun];
-        read(gate, k, unit, values[0]);
-        read(gate, k, unit + 1, values[1]);
+      for (int j = 0; j < 2 * kRun; ++j) values[j / kRun][j % kRun] = ahead[j / kRun][j % kRun];
+      const int now_gate = gate, now_unit = unit;
+      if (i + 1 < kChunks * kTiles) {
+        at(i + 1, gate, k, unit);
+        read(gate, k, unit, ahead[0]);
+        read(gate, k, unit + 1, ahead[1]);
         __syncwarp();  // for the compiler: all are under way before one is used
-        const Units pair =
-            Numbers::units(run(gate, unit, values[0]), run(gate, unit + 1, values[1]));
-        if (c < Shape::kInRegisters) {
-          weights[c < Shape::kInRegisters ? c : 0][tile] = pair;
-        } else {
-          memory.weights[warp][c - Shape::kInRegisters][tile].put(lane, pair);
+      }
+      const Units pair = Numbers::units(run(now_gate, now_unit, values[0]),
+                                        run(now_gate, now_unit + 1, values[1]));
+      if (i < Shape::kInRegisters * kTiles) {
+#pragma unroll
+        for (int j = 0; j < Shape::kInRegisters * kTiles; ++j) {
+          if (j == i) weights[j / kTiles][j % kTiles] = pair;
         }
+      } else {
+        memory.weights[warp][i / kTiles - Shape::kInRegisters][i % kTiles].put(lane, pair);
       }
     }
   }

@@ -33,7 +33,7 @@ GridTable backward_table(bool) {
       Double::backward<16, 16, 12, 12, 12>(8),
       // 512
       Double::backward<16, 8, 16, 9, 8, 12>(1),
-      Double::backward<16, 16, 16, 9, 8, 12>(2),
+      Double::backward<16, 16, 16, 9, 6, 12>(2),
       // 768
       Double::backward<16, 8, 36, 15, 6>(2),
   }};

@@ -29,10 +29,10 @@ GridTable forward_table_of_tf32() {
       Short::forward<16, 8, 4, 4, 4>(1),
       Short::forward<16, 16, 4, 4, 8>(8),
       // 1536
-      Short::forward<16, 16, 6, 3, 6>(1),
-      Short::forward<16, 16, 3, 2, 6, 16>(8),
+      Short::forward<16, 16, 6, 5, 6>(1),
+      Short::forward<16, 16, 3, 2, 4, 16>(8),
       // 2048
-      Short::forward<16, 16, 8, 4, 6>(8),
+      Short::forward<16, 16, 8, 5, 8>(8),
   }};
 }
 
@@ -50,9 +50,9 @@ GridTable forward_table(bool tf32) {
       Split::forward<16, 16, 6, 2, 8>(8, kClocksOfSplit),
       // 1024
       Split::forward<16, 8, 8, 2, 8>(1, kClocksOfSplit),
-      Split::forward<16, 16, 8, 3, 4>(8, kClocksOfSplit),
+      Split::forward<16, 16, 8, 2, 4>(8, kClocksOfSplit),
       // 1536
-      Split::forward<16, 8, 12, 6, 6>(8, kClocksOfSplit),
+      Split::forward<16, 8, 12, 5, 6>(8, kClocksOfSplit),
   }};
 }
 

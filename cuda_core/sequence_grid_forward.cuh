@@ -31,10 +31,7 @@ class GridForward : GridBlock<Shape> {
   // Before results are stored: where every thread has an item, so that there is more to do than to
   // wait for, and where what comes is multiplied in no time.
   static const bool kAsksFirst = Shape::Item::kFirstFetcher == 0 || Block::kPieces == 1;
-  // A weight that lies between two neighbours of its format changes to the other one after so many
-  // steps: if it stayed, its error would add up in a long sequence, as those of rounding do not.
   static const bool kTakesTurns = TakesTurns<Numbers>::value;
-  static const int kTurn = 128;
 
  public:
   __device__ __forceinline__ GridForward(const SequenceForward<S>& a, const GridLaunch& launch,
@@ -55,8 +52,11 @@ class GridForward : GridBlock<Shape> {
     Position now = this->start();
     next = this->look_ahead(now, sent_place());
     for (int count = 0; now.step < steps; ++count) {
-      if (kTakesTurns && now.turn == 0 && now.step % kTurn == 0) {
-        load_weights(now.step / kTurn % 2 == 0 ? 0 : ~0u);
+      if (kTakesTurns && now.turn == 0) {
+        const int step = launch.steps_before + now.step;
+        if (now.step == 0 || step % kTurnSteps == 0) {
+          load_weights(step / kTurnSteps % 2 == 0 ? 0 : ~0u);
+        }
       }
       const int parity = count & 1;
       const bool gave_up = this->multiply(reader, parity, now);
@@ -94,13 +94,16 @@ class GridForward : GridBlock<Shape> {
     if (threadIdx.x == 0) memory.largest = 0;
     __syncthreads();
     unsigned largest = 0;
-    for (int i = threadIdx.x; i < 3 * kUnits * H; i += Shape::kThreads) {
-      const int unit = slice * kUnits + i / H % kUnits;
+    for (int line = this->warp; line < 3 * kUnits; line += Block::kWarps) {
+      const int unit = slice * kUnits + line % kUnits;
       if (unit >= H) continue;
-      const int64_t line = i / H / kUnits * a.shape.state_size + unit;
-      const float value =
-          static_cast<float>(load(a.weights[line * a.shape.weights_stride + i % H]));
-      largest = max(largest, __float_as_uint(value) & 0x7fffffffu);
+      const S* const weights =
+          a.weights + (line / kUnits * a.shape.state_size + unit) * a.shape.weights_stride;
+#pragma unroll 8
+      for (int i = this->lane; i < H; i += 32) {
+        const float value = static_cast<float>(load(weights[i]));
+        largest = max(largest, __float_as_uint(value) & 0x7fffffffu);
+      }
     }
     atomicMax(&memory.largest, largest);
     __syncthreads();
@@ -191,9 +194,20 @@ class GridForward : GridBlock<Shape> {
     } else {
       first.new_h = second.new_h = 0;
     }
-    if (next.is_sent())
-      store_words(launch.ring + next.sent_to,
-                  Numbers::sent(first.new_h * kSent, second.new_h * kSent));
+    const auto words = in_run(Numbers::sent(first.new_h * kSent, second.new_h * kSent), Numbers());
+    if (next.is_sent()) store_words(launch.ring + next.sent_to, words);
+  }
+
+  // What of its run the thread sends, where both pairs of a run are sent in turns.
+  template <typename Words, typename Any>
+  __device__ __forceinline__ Words in_run(Words words, Any) const {
+    return words;
+  }
+  // The first pair's thread both high words, the other's, two lanes further, both low ones.
+  __device__ __forceinline__ uint2 in_run(uint2 words, SplitFormat) const {
+    const bool is_first = item.pair % 2 == 0;
+    const uint32_t other = __shfl_xor_sync(~0u, is_first ? words.y : words.x, 2);
+    return is_first ? make_uint2(words.x, other) : make_uint2(other, words.y);
   }
 
   __device__ __forceinline__ int sent_place() const {

@@ -79,6 +79,7 @@ int32_t launch_with(const GridTable& table, const Arguments& a,
   GridLaunch& launch = choice.launch;
   launch.ring = static_cast<char*>(options.workspace);
   launch.failure = options.failure;
+  launch.steps_before = static_cast<int>(options.steps_before % (2 * kTurnSteps));
   launch.patience = options.patience > 0 ? options.patience : kPatience;
   // It is added to a clock.
   if (launch.patience > kLongestPatience) launch.patience = kLongestPatience;

@@ -16,6 +16,9 @@ namespace {
 
 // Steps that a step's arrays are copied to shared memory ahead.
 const int kCopiesAhead = 3;
+// Steps after which a weight that lies between two neighbours of its format changes to the other
+// one: if it stayed, its error would add up in a long sequence, as those of rounding do not.
+const int kTurnSteps = 128;
 
 // The launch, beside the arguments of the sequence. A block has one of `slices` slices of the units
 // and `turns` groups of rows, which take turns in every step.
@@ -25,6 +28,7 @@ struct GridLaunch {
   int blocks;
   unsigned clocks_to_send;
   long long patience;
+  int steps_before;  // modulo two turns of kTurnSteps
   char* ring;
   uint32_t slot_bytes;
   int32_t* failure;

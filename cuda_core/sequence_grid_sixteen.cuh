@@ -28,9 +28,10 @@ struct SixteenBitKernels {
         Of::template forward<16, 8, 4, 4, 4>(1),
         Of::template forward<16, 16, 4, 4, 8>(2),
         Of::template forward<32, 16, 4, 2, 8>(8),
+        Of::template forward<32, 16, 4, 3, 6>(8),
         // 1536
-        Of::template forward<16, 16, 6, 3, 6>(1),
-        Of::template forward<16, 16, 3, 2, 6, 16>(4),
+        Of::template forward<16, 16, 6, 5, 6>(1),
+        Of::template forward<16, 16, 3, 2, 4, 16>(4),
         // 2048
         Of::template forward<16, 16, 8, 3, 8>(4),
     }};
@@ -49,12 +50,12 @@ struct SixteenBitKernels {
         Of::template backward<32, 16, 6, 3, 8, 12>(8),
         // 1024
         Of::template backward<16, 8, 6, 6, 6, 16>(1, 600),
-        Of::template backward<32, 16, 8, 2, 8, 12>(8),
+        Of::template backward<32, 16, 8, 5, 8, 12>(8),
         // 1536
         Of::template backward_by_two<16, 16, 6, 5, 8, 12>(4),
         Of::template backward<16, 16, 12, 5, 8, 12>(4),
         // 2048
-        Of::template backward_by_two<16, 16, 8, 5, 8, 12>(4),
+        Of::template backward_by_two<16, 16, 8, 4, 8, 12>(4),
         Of::template backward<16, 16, 16, 6, 8, 12>(4),
     }};
   }

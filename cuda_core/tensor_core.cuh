@@ -3,7 +3,8 @@
 //
 // A product is A (16 units, K) times B (K, 8 rows), K in runs: a lane holds kRun neighbouring
 // values of K of one unit or row, of B in 16 bytes. Both operands have their K in the same order,
-// so the order is free. `sent` makes a pair of neighbouring values the words of B.
+// so the order is free. `sent` makes a pair of neighbouring values the words of B, and `run` the
+// values of A, which takes many instructions where kLongRun says so.
 #ifndef LLTM_TENSOR_CORE_CUH_
 #define LLTM_TENSOR_CORE_CUH_
 
@@ -95,6 +96,7 @@ struct SixteenBits {
   static const int kWordBytes = 4;
   static const bool kGatesTogether = false;
   static const bool kLowBitClear = false;
+  static const bool kLongRun = false;
 
   __device__ static __forceinline__ uint4 run(const float* v) {
     return make_uint4(Format::pair(v[0], v[1]), Format::pair(v[2], v[3]), Format::pair(v[4], v[5]),
@@ -143,10 +145,11 @@ struct ShortFloatFormat : HalfFormat {
 };
 
 // float by two halves, high + low / 2048, together 22 bits: three products of halves. For values
-// that fit their exponents. A run is four values, high and low pairs in turn. The tensor core
-// truncates where it adds to its accumulator: every product of high parts starts at zero and is
-// added to the sum in float. What truncation takes away on average is given back in the end: in
-// each step of a sequence it would be of the same sign.
+// that fit their exponents. A run is four values: both high pairs and then both low ones, as an
+// instruction takes them from neighbouring registers, and in A high and low pairs in turn. The
+// tensor core truncates where it adds to its accumulator: every product of high parts starts at
+// zero and is added to the sum in float. What truncation takes away on average is given back in the
+// end: in each step of a sequence it would be of the same sign.
 struct SplitFormat {
   typedef CloseMath Math;
   typedef UnitPair Units;
@@ -155,6 +158,7 @@ struct SplitFormat {
   static const int kRun = 4;
   static const int kWordBytes = 4;
   static const bool kLowBitClear = false;
+  static const bool kLongRun = true;
   static constexpr float kTruncated = 0.61f / (1 << 24);  // measured on an H200
 
   __device__ static __forceinline__ Sent sent(float low, float high) {
@@ -174,9 +178,9 @@ struct SplitFormat {
   template <typename Sums>
   __device__ static __forceinline__ void multiply(Sums& sums, const Units& a, uint4 b) {
     float fresh[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    HalfFormat::mma(sums.cross, a.second, b.x, b.z);
-    HalfFormat::mma(fresh, a.first, b.x, b.z);
-    HalfFormat::mma(sums.cross, a.first, b.y, b.w);
+    HalfFormat::mma(sums.cross, a.second, b.x, b.y);
+    HalfFormat::mma(fresh, a.first, b.x, b.y);
+    HalfFormat::mma(sums.cross, a.first, b.z, b.w);
 #pragma unroll
     for (int i = 0; i < 4; ++i) sums.main[i] += fresh[i];
   }

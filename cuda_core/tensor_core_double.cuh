@@ -21,6 +21,7 @@ struct DoubleFormat {
   static const int kRun = 2;
   static const bool kGatesTogether = false;
   static const bool kLowBitClear = false;
+  static const bool kLongRun = false;
   static const int kWordBytes = 8;
 
   __device__ static __forceinline__ uint4 run(const double* v) {

@@ -37,6 +37,7 @@ struct Tf32Format {
   static const int kWordBytes = 4;
   static const bool kGatesTogether = true;
   static const bool kLowBitClear = true;
+  static const bool kLongRun = false;
 
   __device__ static __forceinline__ uint32_t rounded(float x) {
     return rounded_to_tf32(plain_bits(x));
@@ -93,6 +94,7 @@ struct SplitTf32Format {
   static const int kWordBytes = 4;
   static const bool kGatesTogether = false;
   static const bool kLowBitClear = true;
+  static const bool kLongRun = false;
   static constexpr float kTruncated = 0.85f / (1 << 24);  // measured on an H200
 
   __device__ static __forceinline__ uint4 run(const float* v) {

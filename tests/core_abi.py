@@ -40,6 +40,7 @@ class Options(ctypes.Structure):
         ("workspace", ctypes.c_void_p),
         ("failure", ctypes.c_void_p),
         ("patience", ctypes.c_int64),
+        ("steps_before", ctypes.c_int64),
     )
 
 

@@ -145,7 +145,7 @@ def linear_of_tf32():
         torch.nn.functional.linear = linear
 
 
-def assert_errs_at_most_twice(draw_inputs, loss=LOSSES["all"], draws=3, tf32=False):
+def assert_errs_at_most_twice(draw_inputs, loss=LOSSES["all"], draws=3, tf32=False, **options):
     """Errors against float64 are at most twice those of PyTorch's own operations: the mean over all
     rows of some draws, for in one a difference may happen to grow.
     """
@@ -155,7 +155,7 @@ def assert_errs_at_most_twice(draw_inputs, loss=LOSSES["all"], draws=3, tf32=Fal
         exactly = evaluate(reference.lltm_sequence, each(torch.Tensor.double, inputs), loss)
         with linear_of_tf32() if tf32 else contextlib.nullcontext():
             plainly = evaluate(reference.lltm_sequence, inputs, loss)
-        for name, actual in evaluate(lltm_sequence, inputs, loss).items():
+        for name, actual in evaluate(lltm_sequence, inputs, loss, **options).items():
             pair = (t.double() - exactly[name] for t in (actual, plainly[name]))
             ours, eager = (row_norms(name, error) for error in pair)
             if inputs[0].dtype == torch.float64:  # the plain loop is the reference itself
