@@ -194,20 +194,9 @@ class GridForward : GridBlock<Shape> {
     } else {
       first.new_h = second.new_h = 0;
     }
-    const auto words = in_run(Numbers::sent(first.new_h * kSent, second.new_h * kSent), Numbers());
-    if (next.is_sent()) store_words(launch.ring + next.sent_to, words);
-  }
-
-  // What of its run the thread sends, where both pairs of a run are sent in turns.
-  template <typename Words, typename Any>
-  __device__ __forceinline__ Words in_run(Words words, Any) const {
-    return words;
-  }
-  // The first pair's thread both high words, the other's, two lanes further, both low ones.
-  __device__ __forceinline__ uint2 in_run(uint2 words, SplitFormat) const {
-    const bool is_first = item.pair % 2 == 0;
-    const uint32_t other = __shfl_xor_sync(~0u, is_first ? words.y : words.x, 2);
-    return is_first ? make_uint2(words.x, other) : make_uint2(other, words.y);
+    const auto words = Numbers::sent(first.new_h * kSent, second.new_h * kSent);
+    const auto part = in_run(Numbers(), words, item.pair % 2 == 0);
+    if (next.is_sent()) store_words(launch.ring + next.sent_to, part);
   }
 
   __device__ __forceinline__ int sent_place() const {

@@ -103,6 +103,18 @@ struct LaneUnits {
   }
 };
 
+// What of a run the thread of a pair of units sends: that pair.
+template <typename Format, typename Words>
+__device__ __forceinline__ Words in_run(Format, Words words, bool) {
+  return words;
+}
+// Or, of two pairs, the first pair both high words, and the other one, two lanes on, both low
+// ones.
+__device__ __forceinline__ uint2 in_run(SplitFormat, uint2 words, bool is_first) {
+  const uint32_t other = __shfl_xor_sync(~0u, is_first ? words.y : words.x, 2);
+  return is_first ? make_uint2(words.x, other) : make_uint2(other, words.y);
+}
+
 // The coefficients of a pair of units for each of kCount threads, in shared memory.
 template <typename Value, int kCount>
 struct CoefficientPairs {
