@@ -51,6 +51,8 @@ class GridBlock : protected GridPlaces<Shape> {
   static const int kUnitTiles = Shape::kCluster * kUnits / 16;
   static const int kTiles = Shape::kGates * kUnitTiles;
   static const int kCount = Shape::Item::kCount;
+  // Loads of weights straight on, see load_weights.
+  static const int kRunsAtOnce = Numbers::kLongRun ? 1 : kChunks * kTiles;
   typedef lltm::Reader<kPieces, Shape::kDepth, Numbers> Reader;
   typedef lltm::Sums<Value, (kTiles * kRowTiles < 3)> Sums;
 
@@ -102,7 +104,7 @@ class GridBlock : protected GridPlaces<Shape> {
     Value values[2][kRun], ahead[2][kRun];
     read(gate, k, unit, ahead[0]);
     read(gate, k, unit + 1, ahead[1]);
-#pragma unroll(Numbers::kLongRun ? 1 : kChunks * kTiles)
+#pragma unroll kRunsAtOnce
     for (int i = 0; i < kChunks * kTiles; ++i) {
 #pragma unroll
       for (int j = 0; j < 2 * kRun; ++j) values[j / kRun][j % kRun] = ahead[j / kRun][j % kRun];
