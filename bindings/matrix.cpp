@@ -19,7 +19,8 @@ namespace {
 
 // Multiplications below which a second thread costs more than it saves.
 const int64_t kWorkPerThread = 1 << 20;
-// Values of products by parts that are kept at once, 64 MiB, and terms that vectors take together.
+// Values of products by parts that are kept at once, 64 MiB, and what a part's terms are rounded up
+// to, for vectors take as many.
 const int64_t kPartsAtOnce = 1 << 24;
 const int64_t kAligned = 8;
 // Shares of rows begin at whole tiles of the core.
@@ -118,7 +119,8 @@ void multiply_in_parts(const at::Tensor& out, const at::Tensor& a, const at::Ten
   const int64_t terms = a.size(1);
   if (!errs || terms <= longest) return multiply(out, a, b, adds);
   const int64_t parts = (terms + longest - 1) / longest;
-  const int64_t part = (terms / parts + kAligned) / kAligned * kAligned;
+  const int64_t even = (terms + parts - 1) / parts;
+  const int64_t part = (even + kAligned - 1) / kAligned * kAligned;
   const int64_t most = (std::max)(kPartsAtOnce / (std::max)(out.numel(), int64_t(1)), int64_t(1));
   for (int64_t first = 0; first < terms; adds = true) {
     const int64_t whole = (std::min)((terms - first) / part, most);

@@ -17,8 +17,8 @@ const int64_t kRowsWorthPacking = 32;
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds);
 
 // The same. Where `out` has many rows cuBLAS adds all terms of float up one after another, and errs
-// twice as much or more as products of single steps, whose terms it shares out: at most `longest`
-// are added up like that. Small products of parts are one batch.
+// twice as much or more as products of single steps, whose terms it shares out: at most `longest`,
+// rounded up to vectors, are added up like that. Small products of parts are one batch.
 void multiply_in_parts(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds,
                        int64_t longest);
 
