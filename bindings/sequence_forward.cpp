@@ -51,15 +51,17 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   const int64_t chunks = (T + chunk - 1) / chunk;
   const SequenceProducts products(a, sizes, Pass::kForward);
   const at::Tensor gates = at::empty({(std::min)(N, chunk * B), 3 * H}, options);
+  const Way way = choose_way(a, sizes, (std::min)(T, chunk), Pass::kForward);
+  const bool at_once = way.path == Path::kOneLaunch;
   // The first product before all else: a GPU is at work while the rest is made ready.
   const auto begin_chunk = [&](int64_t begin) {
     const Step all = schedule.rows_of(begin, (std::min)(T, begin + chunk));
-    products.input_gates(rows_from(gates, 0, all.rows), rows_from(input, all.first, all.rows));
+    const at::Tensor rows = rows_from(input, all.first, all.rows);
+    const at::Tensor to = rows_from(gates, 0, all.rows);
+    at_once ? products.input_product(to, rows) : products.input_gates(to, rows);
   };
   if (T > 0) begin_chunk(0);
 
-  const Way way = choose_way(a, sizes, (std::min)(T, chunk), Pass::kForward);
-  const bool at_once = way.path == Path::kOneLaunch;
   const at::Tensor keep_h = dense_rows(a.zoneout_h);
   const at::Tensor keep_cell = dense_rows(a.zoneout_c);
   // One launch knows that without a state it begins with zeros.
@@ -103,14 +105,14 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
             recurrent.add_old_h(chunk_gates, line - all.first, old_h, row, rows);
           });
         }
-        check_status(core.sequence_forward(end - begin, B, H, C::pointer(products.weights_h(), 0),
-                                           products.weights_h().stride(0), a.reverse,
-                                           packed_rows.of(begin, end), C::pointer(chunk_gates, 0),
-                                           spread ? nullptr : C::pointer(old_h, 0),
-                                           C::pointer(c0, 0), C::compute_pointer(cell, 0),
-                                           C::pointer(outputs.output, all.first),
-                                           C::pointer(cells, all.first), C::pointer(state_h, 0),
-                                           C::pointer(outputs.c_n, 0), launch_options, stream),
+        check_status(core.sequence_forward(
+                         end - begin, B, H, C::pointer(products.weights_h(), 0),
+                         products.weights_h().stride(0), a.reverse, packed_rows.of(begin, end),
+                         C::pointer(products.bias(), 0), C::pointer(chunk_gates, 0),
+                         spread ? nullptr : C::pointer(old_h, 0), C::pointer(c0, 0),
+                         C::compute_pointer(cell, 0), C::pointer(outputs.output, all.first),
+                         C::pointer(cells, all.first), C::pointer(state_h, 0),
+                         C::pointer(outputs.c_n, 0), launch_options, stream),
                      "sequence_forward");
         continue;
       }

@@ -28,7 +28,7 @@ SequenceProducts::SequenceProducts(const SequenceArguments& a, const SequenceSiz
                                    Pass pass) {
   const int64_t H = sizes.state_size;
   const at::Tensor weights = dense(a.weights);
-  if (a.bias.defined()) bias_ = a.bias.dim() == 2 ? a.bias.select(0, 0) : a.bias;
+  if (a.bias.defined()) bias_ = dense(a.bias.dim() == 2 ? a.bias.select(0, 0) : a.bias);
   weights_h_ = weights.narrow(1, 0, H);
   weights_x_ = weights.narrow(1, H, sizes.input_features);
   if (a.input.is_cuda()) return;
@@ -44,15 +44,18 @@ SequenceProducts::SequenceProducts(const SequenceArguments& a, const SequenceSiz
 at::Tensor SequenceProducts::weights_h_transposed() const { return weights_h_.t().contiguous(); }
 
 void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& input) const {
+  if (!bias_.defined()) return input_product(gates, input);
   at::Tensor out = gates;
-  if (!bias_.defined()) {
-    multiply(out, input, weights_x_.t(), /*adds=*/false);
-  } else if (outruns_aten(out)) {
+  if (outruns_aten(out) || (out.is_cuda() && out.scalar_type() == at::kDouble)) {
     out.copy_(bias_.expand_as(out));
     multiply(out, input, weights_x_.t(), /*adds=*/true);
   } else {
     at::addmm_out(out, bias_, input, weights_x_.t());
   }
+}
+
+void SequenceProducts::input_product(const at::Tensor& gates, const at::Tensor& input) const {
+  multiply(gates, input, weights_x_.t(), /*adds=*/false);
 }
 
 void SequenceProducts::d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const {

@@ -41,6 +41,11 @@ class SequenceProducts {
 
   // gates = input @ weights_x^T + bias, rows of many steps at once.
   void input_gates(const at::Tensor& gates, const at::Tensor& input) const;
+  // The same without the bias, which one launch of all steps adds. With one ATen asks cuBLASLt, and
+  // in every call its heuristics; its kernels with a bias for double take twice as long.
+  void input_product(const at::Tensor& gates, const at::Tensor& input) const;
+  // (3 * state_size) dense, or undefined
+  const at::Tensor& bias() const { return bias_; }
   // d_input = d_gates @ weights_x
   void d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const;
 

@@ -55,6 +55,7 @@ typedef struct {
       const type* weights,                        /* in  [3H, H] columns of the weights for h */ \
       int64_t weights_stride,                     /* from one row of them to the next, >= H */   \
       int32_t reverse, const int64_t* first_rows, /* in  [T + 1], or null: B rows a step */      \
+      const type* bias,                           /* in  [3H], added to all gates; or null */    \
       type* gates,                                /* in  [T, B, 3H]; out: as in step_forward */  \
       const type* h0,                             /* in  [B, H], or null: see above */           \
       const type* c0,                             /* in  [B, H], or null: it is in cell */       \

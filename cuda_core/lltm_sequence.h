@@ -22,6 +22,7 @@ template <typename S>
 struct SequenceForward {
   SequenceShape shape;
   const S* weights;      // [3H, H]
+  const S* bias;         // [3H] or null
   S* gates;              // [T, B, 3H]
   const S* h0;           // [B, H] or null
   const S* c0;           // [B, H] or null
@@ -67,9 +68,9 @@ static inline int32_t check(const SequenceForward<S>& a) {
   const int32_t status = check(a.shape);
   if (status || is_empty(a.shape)) return status;
   if (!a.weights) return -4;
-  if (!a.gates) return -8;
-  if (!a.cell && !a.c_n) return -11;
-  if (!a.output) return -12;
+  if (!a.gates) return -9;
+  if (!a.cell && !a.c_n) return -12;
+  if (!a.output) return -13;
   return 0;
 }
 

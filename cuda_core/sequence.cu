@@ -83,12 +83,13 @@ int32_t lltm_numbers_to_cuda(int64_t count, const int64_t* numbers, int64_t* to,
   }                                                                                                \
   int32_t lltm_sequence_forward_cuda_##name(                                                       \
       int64_t steps, int64_t batch_size, int64_t state_size, const type* weights,                  \
-      int64_t weights_stride, int32_t reverse, const int64_t* first_rows, type* gates,             \
-      const type* h0, const type* c0, compute* cell, type* output, type* new_cell, type* h_n,      \
-      type* c_n, const lltm_sequence_options* options, CUstream_st* stream) noexcept {             \
+      int64_t weights_stride, int32_t reverse, const int64_t* first_rows, const type* bias,        \
+      type* gates, const type* h0, const type* c0, compute* cell, type* output, type* new_cell,    \
+      type* h_n, type* c_n, const lltm_sequence_options* options, CUstream_st* stream) noexcept {  \
     const lltm::SequenceForward<type> arguments = {                                                \
         {steps, batch_size, state_size, weights_stride, reverse != 0, first_rows},                 \
         weights,                                                                                   \
+        bias,                                                                                      \
         gates,                                                                                     \
         h0,                                                                                        \
         c0,                                                                                        \
@@ -97,7 +98,7 @@ int32_t lltm_numbers_to_cuda(int64_t count, const int64_t* numbers, int64_t* to,
         new_cell,                                                                                  \
         h_n,                                                                                       \
         c_n};                                                                                      \
-    return lltm::launch(arguments, h0, 9, options, 16, stream);                                    \
+    return lltm::launch(arguments, h0, 10, options, 17, stream);                                   \
   }                                                                                                \
   int32_t lltm_sequence_backward_cuda_##name(                                                      \
       int64_t steps, int64_t batch_size, int64_t state_size, const type* weights,                  \

@@ -28,8 +28,10 @@ __global__ void __launch_bounds__(Product::kThreads, 1) forward_kernel(const Seq
   UnitPlace next_place = {};
   if (has_next) next_place = places.first();
   S next[3] = {};  // as they come: who converts them waits for them
+  float bias[3] = {};
 #pragma unroll
   for (int gate = 0; gate < 3; ++gate) {
+    if (inside && a.bias) bias[gate] = load(a.bias[gate * H + unit]);
     if (has_next) next[gate] = a.gates[next_place.gates + gate * H];
   }
   __syncthreads();
@@ -46,7 +48,7 @@ __global__ void __launch_bounds__(Product::kThreads, 1) forward_kernel(const Seq
     const S* const next_gates = a.gates + next_place.gates;
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
-      x[gate] += load(next[gate]);
+      x[gate] += load(next[gate]) + bias[gate];
       if (has_next) next[gate] = next_gates[gate * H];
     }
     const CellState<float> state = cell_forward_by<BlockMath<S>>(x[0], x[1], x[2], cell);

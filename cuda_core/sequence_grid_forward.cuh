@@ -44,6 +44,7 @@ class GridForward : GridBlock<Shape> {
     if (Numbers::kScaled) choose_scale();
     if (!kTakesTurns) load_weights(0);
     this->load_states(a.c0, a.cell);
+    load_bias();
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_gates(i, ahead);
     __syncthreads();
@@ -141,19 +142,17 @@ class GridForward : GridBlock<Shape> {
     for (int i = 0; i < Numbers::kRun; ++i) {
       if (Numbers::kScaled) values[i] *= scale;
     }
-    keep_weights(values, 1u << (4 * gate + unit / 16 % 2 * 2 + unit % 2), Numbers());
+    TakesTurns<Numbers>::keep(values, 1u << (4 * gate + unit / 16 % 2 * 2 + unit % 2), above);
     return Numbers::run(values);
   }
 
-  template <typename Any>
-  __device__ __forceinline__ void keep_weights(Value*, uint32_t, Any) {}
-  // `bit`: of the unit's gate, in `above`.
-  __device__ __forceinline__ void keep_weights(float* values, uint32_t bit, SplitFormat) {
+  __device__ __forceinline__ void load_bias() {
 #pragma unroll
-    for (int i = 0; i < SplitFormat::kRun; ++i) {
-      bool is_above = (above & bit) != 0;
-      values[i] = SplitFormat::kept(values[i], is_above);
-      above = is_above ? above | bit : above & ~bit;
+    for (int gate = 0; gate < 3; ++gate) {
+      bias[gate] = two_of(Value(0), Value(0));
+      if (!a.bias || !item.has_unit) continue;
+      const S* const from = a.bias + gate * H + item.unit;
+      bias[gate] = two_of(load(from[0]), load(from[1]));
     }
   }
 
@@ -178,6 +177,7 @@ class GridForward : GridBlock<Shape> {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       x[gate] = load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
+      x[gate] = two_of(x[gate].x + bias[gate].x, x[gate].y + bias[gate].y);
     }
     if (!next.is_first()) {
 #pragma unroll
@@ -226,6 +226,7 @@ class GridForward : GridBlock<Shape> {
   const SequenceForward<S>& a;
   Value scale, unscale;
   uint32_t above;                  // where the next weight between two goes, see SplitFormat
+  Two bias[3];                     // of the item's units
   CellState<Value> first, second;  // of the item's units
   typename Block::Ahead next;
 };

@@ -202,14 +202,25 @@ struct SplitFormat {
   }
 };
 
-// Whether weights between two neighbours of the format take turns.
+// Whether weights between two neighbours of the format take turns. `keep` makes a run of them what
+// the format keeps; where the next such weight goes is a bit in `above`, one of each gate and unit.
 template <typename Format>
 struct TakesTurns {
   static const bool value = false;
+  template <typename Value>
+  __device__ static __forceinline__ void keep(Value*, uint32_t, uint32_t&) {}
 };
 template <>
 struct TakesTurns<SplitFormat> {
   static const bool value = true;
+  __device__ static __forceinline__ void keep(float* run, uint32_t bit, uint32_t& above) {
+#pragma unroll
+    for (int i = 0; i < SplitFormat::kRun; ++i) {
+      bool is_above = (above & bit) != 0;
+      run[i] = SplitFormat::kept(run[i], is_above);
+      above = is_above ? above | bit : above & ~bit;
+    }
+  }
 };
 
 }  // namespace

@@ -41,6 +41,7 @@ def test_forward_and_backward(dtype, sizes, reverse, packed):
     host = (torch.randn(3 * H, H + 5, dtype=torch.float64) / H**0.5).to(dtype)
     weights, strided = host.cuda(), (host.cuda()[:, :H], H + 5)
     gates, h0 = from_host(dtype, *shape, 3 * H), from_host(dtype, B, H)
+    bias = from_host(dtype, 3 * H)
     cell = from_host(torch.float32, B, H)
 
     # The gates as the reference's input, with weights that pass them through.
@@ -48,7 +49,7 @@ def test_forward_and_backward(dtype, sizes, reverse, packed):
     wide = torch.cat([host[:, :H].double(), torch.eye(3 * H).double()], 1)
     h, c = exact(h0).requires_grad_(), exact(cell).requires_grad_()
     output, h_n, c_n = reference.lltm_sequence(
-        x, wide, None, h, c, batch_sizes=batch_sizes, reverse=bool(reverse)
+        x, wide, exact(bias), h, c, batch_sizes=batch_sizes, reverse=bool(reverse)
     )
 
     tolerance = HALF.get(dtype, 1e-5)
@@ -58,7 +59,19 @@ def test_forward_and_backward(dtype, sizes, reverse, packed):
     sizes_and_weights = (T, B, H, weights, strided[1], reverse, first_rows)
     carried, last = cell.clone(), poisoned(dtype, B, H)
     assert (
-        forward(*sizes_and_weights, activations, h0, None, carried, got, new_cell, last, None, None)
+        forward(
+            *sizes_and_weights,
+            bias,
+            activations,
+            h0,
+            None,
+            carried,
+            got,
+            new_cell,
+            last,
+            None,
+            None,
+        )
         == 0
     )
     torch.testing.assert_close(exact(last), h_n.detach(), rtol=tolerance, atol=tolerance)
@@ -67,7 +80,7 @@ def test_forward_and_backward(dtype, sizes, reverse, packed):
     again, last_c = poisoned(dtype, *shape, H), poisoned(dtype, B, H)
     c0 = cell.cpu().to(dtype).cuda()
     carried = exact(c0).float().cuda()
-    same = (*sizes_and_weights, gates, h0)
+    same = (*sizes_and_weights, bias, gates, h0)
     assert forward(*same[:-2], gates.clone(), h0, None, carried, got, None, None, None, None) == 0
     assert forward(*same, c0, None, again, None, None, last_c, None) == 0
     assert torch.equal(again.cpu(), got.cpu())
@@ -161,7 +174,7 @@ def test_statuses(dtype):
     forward, backward = (core(f"sequence_{way}", dtype) for way in ("forward", "backward"))
     some = from_host(torch.float64, 2, 100)
     for call, count, wrong in (
-        (forward, 8, {0: -8, 4: -12}),
+        (forward, 9, {1: -9, 5: -13}),
         (backward, 9, {1: -9, 2: -10, 8: -16}),
     ):
         arguments = [some] * count + [None]
@@ -175,8 +188,8 @@ def test_statuses(dtype):
             arguments = [None if i == position else some for i in range(count)] + [None]
             assert call(2, 2, 4, some, 4, 0, None, *arguments) == status
         if call is forward:  # without cell c_n is wanted
-            arguments = [some, some, some, None, some, None, None, None, None]
-            assert call(2, 2, 4, some, 4, 0, None, *arguments) == -11
+            arguments = [some, some, some, some, None, some, None, None, None, None]
+            assert call(2, 2, 4, some, 4, 0, None, *arguments) == -12
         assert call(0, 2, 4, None, 4, 0, None, *[None] * (count + 1)) == 0
         assert call(2, 0, 4, None, 4, 0, None, *[None] * (count + 1)) == 0
     torch.cuda.synchronize()

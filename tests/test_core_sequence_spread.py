@@ -77,7 +77,8 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     options, failure = spread(dtype, 0, sizes)
     T, B, H = sizes
     x, c = exact(gates).requires_grad_(), exact(cell).requires_grad_()
-    output, h_n, c_n = loop(weights, x, c, reverse, dtype, batch_sizes)
+    bias = from_host(dtype, 3 * H)
+    output, h_n, c_n = loop(weights, x + exact(bias), c, reverse, dtype, batch_sizes)
 
     tolerance = {**HALF, torch.float64: 1e-13}.get(dtype, 1e-5)
     new_cell, got = poisoned(dtype, *output.shape), poisoned(dtype, *output.shape)
@@ -85,7 +86,9 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     forward = core("sequence_forward", dtype)
     last = poisoned(dtype, B, H)
     assert (
-        forward(*arguments, activations, None, None, carried, got, new_cell, last, None, options)
+        forward(
+            *arguments, bias, activations, None, None, carried, got, new_cell, last, None, options
+        )
         == 0
     )
     torch.testing.assert_close(exact(last), h_n.detach(), rtol=tolerance, atol=tolerance)
@@ -95,16 +98,15 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     c0 = cell.cpu().to(dtype).cuda()
     carried = exact(c0).to(cell.dtype).cuda()
     tail = (carried, got, None, None, None, options)
-    assert forward(*arguments, gates.clone(), None, None, *tail) == 0
-    assert (
-        forward(*arguments, gates.clone(), None, c0, None, again, None, None, last_c, options) == 0
-    )
+    assert forward(*arguments, bias, gates.clone(), None, None, *tail) == 0
+    tail = (None, c0, None, again, None, None, last_c, options)
+    assert forward(*arguments, bias, gates.clone(), *tail) == 0
     assert torch.equal(again.cpu(), got.cpu())
     assert torch.equal(last_c.cpu(), carried.cpu().to(dtype))
     c0.zero_()
     from_nothing = poisoned(dtype, B, H)
     for first, h, last in ((c0, got, last_c), (None, again, from_nothing)):
-        tail = (gates.clone(), None, first, None, h, None, None, last, options)
+        tail = (bias, gates.clone(), None, first, None, h, None, None, last, options)
         assert forward(*arguments, *tail) == 0
     assert torch.equal(again, got) and torch.equal(from_nothing, last_c)
 
@@ -142,7 +144,9 @@ def test_spread_at_the_accuracy_of_tf32(sizes):
     activations, carried = gates.clone(), cell.clone()
     forward = core("sequence_forward", torch.float32)
     assert (
-        forward(*arguments, activations, None, None, carried, got, new_cell, None, None, options)
+        forward(
+            *arguments, None, activations, None, None, carried, got, new_cell, None, None, options
+        )
         == 0
     )
 
@@ -170,7 +174,8 @@ def test_a_spread_step_with_nan_stays_in_its_row(dtype, state_size, tf32):
     gates[2, 4, 300] = float("inf")
     got, new_cell = poisoned(dtype, *sizes), poisoned(dtype, *sizes)
     forward = core("sequence_forward", dtype)
-    assert forward(*arguments, gates, None, None, cell, got, new_cell, None, None, options) == 0
+    tail = (None, None, cell, got, new_cell, None, None, options)
+    assert forward(*arguments, None, gates, *tail) == 0
     is_nan = exact(got).isnan()
     assert is_nan[1, 3, 10:12].all() and is_nan[2:, 3].all()
     is_nan[:, 3] = False
@@ -205,7 +210,7 @@ def test_a_block_that_waits_in_vain_says_so(dtype, sizes):
     forward = core("sequence_forward", dtype)
     carried, last, c_n = cell.clone(), from_host(dtype, B, H), from_host(dtype, B, H)
     tail = (carried, got, new_cell, last, c_n, options)
-    assert forward(*arguments, gates.clone(), None, None, *tail) == 0
+    assert forward(*arguments, None, gates.clone(), None, None, *tail) == 0
     assert failure.item() == 1
     assert exact(last).isnan().any() and exact(c_n).isnan().any()
     assert exact(got)[-1].isnan().all() and exact(new_cell)[-1].isnan().all()
@@ -226,7 +231,8 @@ def test_statuses_of_a_spread_launch(dtype):
     output = poisoned(dtype, *sizes)
     forward = core("sequence_forward", dtype)
     tail = (None, cell, output, None, None, None)
-    assert forward(*arguments, gates, output, *tail, options) == -9
-    assert forward(*arguments, gates, None, *tail, None) == (-2 if dtype == torch.float64 else -3)
+    assert forward(*arguments, None, gates, output, *tail, options) == -10
+    rest = (None, gates, None, *tail)
+    assert forward(*arguments, *rest, None) == (-2 if dtype == torch.float64 else -3)
     options.workspace = None
-    assert forward(*arguments, gates, None, *tail, options) == -16
+    assert forward(*arguments, *rest, options) == -17
