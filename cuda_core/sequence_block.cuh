@@ -20,10 +20,6 @@ const int kWidest = 128;
 // Steps between a prefetch into the L2 cache and the use.
 const int kAhead = 8;
 
-__device__ __forceinline__ void prefetch(const void* p) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
-}
-
 // A value as it comes back from memory.
 template <typename S>
 __device__ __forceinline__ float rounded(float value) {
@@ -57,6 +53,34 @@ __device__ __forceinline__ float weight(const SequenceShape& shape, const S* wei
                                         int unit, int column, int H) {
   if (unit >= H || column >= H) return 0.0f;
   return load(weights[(gate * shape.state_size + unit) * shape.weights_stride + column]);
+}
+
+__device__ __forceinline__ void prefetch(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}
+
+// Stores and prefetches without a branch, which would keep what comes after it from being done
+// while a product is under way.
+__device__ __forceinline__ void store_bits_if(bool wanted, uint32_t bits, void* to) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.u32 [%0], %1; }" ::"l"(to),
+               "r"(bits), "r"(static_cast<uint32_t>(wanted)));
+}
+__device__ __forceinline__ void store_bits_if(bool wanted, uint16_t bits, void* to) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.u16 [%0], %1; }" ::"l"(to),
+               "h"(bits), "r"(static_cast<uint32_t>(wanted)));
+}
+__device__ __forceinline__ void store_if(bool wanted, float value, float* to) {
+  store_bits_if(wanted, __float_as_uint(value), to);
+}
+template <typename S>
+__device__ __forceinline__ void store_if(bool wanted, float value, S* to) {
+  S stored;
+  store(value, &stored);
+  store_bits_if(wanted, stored.bits, to);
+}
+__device__ __forceinline__ void prefetch_if(bool wanted, const void* p) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p prefetch.global.L2 [%0]; }" ::"l"(p),
+               "r"(static_cast<uint32_t>(wanted)));
 }
 
 // Which rows of the arrays the steps have: step t of those taken, first to last.

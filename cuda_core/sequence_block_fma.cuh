@@ -51,9 +51,9 @@ class FmaForward {
   __device__ __forceinline__ void put(int buffer, float h) {
     reinterpret_cast<float*>(memory.h[buffer][row()])[unit()] = h;
   }
-  // Of this thread's unit and row, for the three gates.
-  __device__ __forceinline__ void multiply(int buffer, float (&x)[3]) const {
-    float sums[kRows][2][3] = {};
+  __device__ __forceinline__ void multiply(int buffer) {
+#pragma unroll
+    for (int i = 0; i < 6 * kRows; ++i) sums[i / 6][i / 3 % 2][i % 3] = 0.0f;
 #pragma unroll
     for (int j = 0; j < kWidth / 16; ++j) {
 #pragma unroll
@@ -72,6 +72,9 @@ class FmaForward {
         }
       }
     }
+  }
+  // Of this thread's unit and row, for the three gates.
+  __device__ __forceinline__ void take(float (&x)[3]) const {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       float s[kRows];
@@ -87,6 +90,7 @@ class FmaForward {
   Memory& memory;
   const int quarter, pair;
   float w[2][3][kWidth / 4];
+  float sums[kRows][2][3];
 };
 
 // Eight neighbouring threads share four units: each sums an eighth of the 3 * kWidth d_gates for

@@ -107,8 +107,7 @@ class TensorForward : public TensorProduct<S, kWidth> {
   __device__ __forceinline__ void put(int buffer, float h) {
     store(h, &memory.h[buffer][this->row()][this->unit()]);
   }
-  __device__ __forceinline__ void multiply(int buffer, float (&x)[3]) const {
-    typename Product::Sums sums[3];
+  __device__ __forceinline__ void multiply(int buffer) {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) sums[gate].clear();
 #pragma unroll
@@ -117,6 +116,10 @@ class TensorForward : public TensorProduct<S, kWidth> {
 #pragma unroll
       for (int gate = 0; gate < 3; ++gate) Product::Numbers::multiply(sums[gate], w[gate][c], h);
     }
+    __syncwarp();  // for the compiler: h is asked for before all that is written after this
+  }
+  // Of this thread's unit and row, for the three gates.
+  __device__ __forceinline__ void take(float (&x)[3]) const {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) x[gate] = this->own(sums[gate]);
   }
@@ -124,6 +127,7 @@ class TensorForward : public TensorProduct<S, kWidth> {
  private:
   Memory& memory;
   typename Product::Units w[3][kChunks];
+  typename Product::Sums sums[3];
 };
 
 template <typename S, int kWidth>
