@@ -16,8 +16,8 @@ GridTable forward_table(bool) {
       Double::forward<16, 8, 4, 4, 4>(1),
       Double::forward<16, 16, 4, 4, 8>(8),
       // 512
-      Double::forward<16, 8, 8, 4, 8>(1),
-      Double::forward<16, 16, 8, 5, 6>(2),
+      Double::forward<16, 8, 8, 6, 4>(1, 1200),
+      Double::forward<16, 16, 8, 5, 4>(2, 1200),
       // 768
       Double::forward<16, 8, 12, 6, 4>(2),
   }};
@@ -30,9 +30,9 @@ GridTable backward_table(bool) {
       Double::backward<16, 8, 6, 6, 6>(8),
       // 256
       Double::backward<16, 8, 8, 8, 8, 12>(1),
-      Double::backward<16, 16, 12, 12, 12>(8),
+      Double::backward<32, 8, 8, 4, 8, 12>(8),
       // 512
-      Double::backward<16, 8, 16, 9, 8, 12>(1),
+      Double::backward<16, 8, 12, 5, 8, 16>(1, 650),
       Double::backward<16, 16, 16, 9, 6, 12>(2),
       // 768
       Double::backward<16, 8, 36, 15, 6>(2),
