@@ -1,6 +1,7 @@
 """What the tests of sequences share: drawing inputs, losses, comparing with the reference loop."""
 
 import contextlib
+import functools
 
 import torch
 from helpers import INPUTS as CELL_INPUTS
@@ -41,17 +42,22 @@ def draw_masks(inputs, probability=0.4):
     return dict(zip(("zoneout_h", "zoneout_c"), masks))
 
 
+@functools.lru_cache(maxsize=64)
+def loss_weights(shapes, dtype, device):
+    """One random tensor a shape, the same in all dtypes and on all devices but for rounding."""
+    generator = torch.Generator().manual_seed(11)
+    drawn = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes)
+    return [weights.to(device, dtype) for weights in drawn]
+
+
 def weighted(*used):
     """A loss: every value of the outputs named in `used`, with random weights."""
 
     def loss(outputs):
-        generator = torch.Generator().manual_seed(11)
-        total = 0
-        for name, output in zip(OUTPUTS, outputs):
-            weights = torch.randn(output.shape, generator=generator, dtype=torch.float64)
-            if name in used:
-                total = total + (output * weights.to(output)).sum()
-        return total
+        shapes = tuple(output.shape for output in outputs)
+        weights = loss_weights(shapes, outputs[0].dtype, outputs[0].device)
+        named = zip(OUTPUTS, outputs, weights)
+        return sum((output * factor).sum() for name, output, factor in named if name in used)
 
     return loss
 
