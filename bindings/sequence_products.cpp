@@ -2,6 +2,8 @@
 
 #include <ATen/ops/addmm.h>
 
+#include <algorithm>
+
 #include "dispatch.h"
 #include "fused_cell.h"
 #include "layout.h"
@@ -9,8 +11,19 @@
 namespace lltm_bindings {
 namespace {
 
-// Terms of d_input that may be added up one after another.
+// Terms of d_input that are worth sharing out, and that may be added up one after another.
 const int64_t kLongestSum = 768;
+// Of a product of fewer tiles cuBLAS shares the terms out itself, and better than a batch of parts.
+const int64_t kTile = 128;
+const int64_t kFewTiles = 32;
+
+// Of d_input, of all its terms. A loop's products are of few rows, and their terms shared out.
+int64_t longest_sum(const at::Tensor& d_input, int64_t terms) {
+  const auto tiles = [](int64_t values) { return (values + kTile - 1) / kTile; };
+  const bool is_small = tiles(d_input.size(0)) * tiles(d_input.size(1)) < kFewTiles;
+  if (is_small || terms <= kLongestSum) return terms;
+  return (std::min)(kLongestSum, (terms + 3) / 4);
+}
 
 }  // namespace
 
@@ -59,7 +72,8 @@ void SequenceProducts::input_product(const at::Tensor& gates, const at::Tensor& 
 }
 
 void SequenceProducts::d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const {
-  multiply_in_parts(d_input, d_gates, weights_x_, /*adds=*/false, kLongestSum);
+  const int64_t longest = longest_sum(d_input, d_gates.size(1));
+  multiply_in_parts(d_input, d_gates, weights_x_, /*adds=*/false, longest);
 }
 
 }  // namespace lltm_bindings
