@@ -26,18 +26,26 @@ def prepared():
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace", line_buffering=True)
         stack.enter_context(contextlib.redirect_stdout(_Output(sys.stdout)))
+        stack.callback(_let_go_of_stderr)
         yield
 
 
-def give_up_stdout():
-    """Let stdout lead nowhere, or Python's own flush at its exit would complain once more."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def give_up(stream):
+    """Let a stream lead nowhere, or Python's own flush at its exit would fail, with code 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def tell(line):
     """Print to stderr. Where that fails there is nobody to tell it, and the exit code is left."""
     with contextlib.suppress(OSError):
         print(line, file=sys.stderr, flush=True)
+
+
+def _let_go_of_stderr():
+    try:
+        sys.stderr.flush()
+    except OSError:  # what was written there, by whomever, is still in its buffer
+        give_up(sys.stderr)
 
 
 def _nowhere():

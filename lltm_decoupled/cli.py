@@ -124,7 +124,7 @@ def _run(args):
 
 def _end_without_output(prog, error):
     """Return the exit code where stdout took no more; it is told unless its reader has left."""
-    _streams.give_up_stdout()
+    _streams.give_up(sys.stdout)
     if isinstance(error.__cause__, BrokenPipeError):  # `... | head`
         return 1
     # The first process alone prints, so that the others know of nothing to wait for.

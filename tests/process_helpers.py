@@ -112,8 +112,10 @@ def free_port():
 
 
 def environment(**more):
+    """This process's, for one that finds the package, and buffers its streams as by default."""
     path = [str(Path(lltm_decoupled.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-    return dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, path)), **more)
+    inherited = {name: os.environ[name] for name in os.environ if name != "PYTHONUNBUFFERED"}
+    return dict(inherited, PYTHONPATH=os.pathsep.join(filter(None, path)), **more)
 
 
 def torchrun(count, *command, options=()):

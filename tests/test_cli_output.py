@@ -88,6 +88,12 @@ def test_a_full_disk_for_stderr(words, expected):
     assert code == expected
 
 
+def test_a_full_disk_for_a_warning():
+    warned = "import sys, warnings; warnings.warn(str()); from lltm_decoupled import cli"
+    code, printed, _ = in_shell("2>/dev/full", "info", start=f"-c '{warned}; sys.exit(cli.main())'")
+    assert code == 0 and "lltm_decoupled" in printed
+
+
 def test_an_error_of_another_file_is_no_error_of_the_output(monkeypatch):
     def run(args):
         raise OSError(28, "No space left on device", "elsewhere")
