@@ -85,12 +85,8 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     activations, carried = gates.clone(), cell.clone()
     forward = core("sequence_forward", dtype)
     last = poisoned(dtype, B, H)
-    assert (
-        forward(
-            *arguments, bias, activations, None, None, carried, got, new_cell, last, None, options
-        )
-        == 0
-    )
+    tail = (None, None, carried, got, new_cell, last, None, options)
+    assert forward(*arguments, bias, activations, *tail) == 0
     torch.testing.assert_close(exact(last), h_n.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(got), output.detach(), rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(exact(carried), c_n.detach(), rtol=tolerance, atol=T * tolerance)
@@ -143,12 +139,8 @@ def test_spread_at_the_accuracy_of_tf32(sizes):
     got, new_cell = poisoned(torch.float32, *sizes), poisoned(torch.float32, *sizes)
     activations, carried = gates.clone(), cell.clone()
     forward = core("sequence_forward", torch.float32)
-    assert (
-        forward(
-            *arguments, None, activations, None, None, carried, got, new_cell, None, None, options
-        )
-        == 0
-    )
+    tail = (None, None, carried, got, new_cell, None, None, options)
+    assert forward(*arguments, None, activations, *tail) == 0
 
     options, _ = spread(torch.float32, 1, sizes, tf32=1)
     grad_output, d_cell = from_host(torch.float32, *sizes), from_host(torch.float32, B, H)
