@@ -139,7 +139,11 @@ class GridBackward : GridBlock<Shape> {
     const Two output_gate = saved(count, Shape::kOutput);
     const Two candidate = saved(count, Shape::kCandidate);
     const Two cell = saved(count, Shape::kCell);
-    const Two grad = a.grad_output ? saved(count, Shape::kGrad) : Two{0, 0};
+    Two grad = a.grad_output ? saved(count, Shape::kGrad) : Two{0, 0};
+    if (a.d_h_n && this->is_first(fetched, p)) {
+      const Two last = load_pair<S>(a.d_h_n + place(fetched, p.turn));
+      grad = two_of(last.x + grad.x, last.y + grad.y);
+    }
     first = coefficients<typename Numbers::Math>(input_gate.x, output_gate.x, candidate.x, cell.x,
                                                  grad.x);
     second = coefficients<typename Numbers::Math>(input_gate.y, output_gate.y, candidate.y, cell.y,
@@ -154,21 +158,21 @@ class GridBackward : GridBlock<Shape> {
     if (kHandsOver) memory.prepared[parity].get(item.number, first, second);
     const bool has_come = memory.partner.take(count, item.number, launch.patience, d_h);
     if (!has_come) d_h = this->report_failure();
-    bool flows = true;
-    if (next.is_first()) {
-      flows = a.d_h_n || a.grad_output;
-      d_h = a.d_h_n ? load_pair<S>(a.d_h_n + place(item, p.turn)) : Two{0, 0};
-    }
+    // No branch from here on: the others wait for what is sent. Before the first step comes d_h_n,
+    // which is in grad_output.
+    if (next.is_first()) d_h = two_of(Value(0), Value(0));
+    const bool flows = !next.is_first() || a.d_h_n || a.grad_output;
     Two d_cell = state_of(p.turn);
     differentiate(first, flows, d_h.x, d_cell.x, d_first);
     differentiate(second, flows, d_h.y, d_cell.y, d_second);
-    if (next.is_inside()) {
-      state_of(p.turn) = d_cell;
-    } else {
+    const bool is_inside = next.is_inside();
 #pragma unroll
-      for (int gate = 0; gate < 3; ++gate) d_first[gate] = d_second[gate] = 0;
+    for (int gate = 0; gate < 3; ++gate) {
+      d_first[gate] = is_inside ? d_first[gate] : Value(0);
+      d_second[gate] = is_inside ? d_second[gate] : Value(0);
     }
     if (next.is_sent()) send(launch.ring + next.sent_to, Numbers());
+    if (is_inside) state_of(p.turn) = d_cell;
     return has_come;
   }
 

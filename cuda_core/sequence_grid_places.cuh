@@ -51,8 +51,8 @@ class GridPlaces {
   __device__ __forceinline__ bool has(int step, int row) const {
     return !packed || lines.has(step, row);
   }
-  // Whether that is the first step of this thread's row, or its last one.
-  __device__ __forceinline__ bool is_first(Position p) const {
+  // Whether that is the first step of an item's row, or the last one of this thread's.
+  __device__ __forceinline__ bool is_first(const Item& item, Position p) const {
     return p.step == 0 || !has(p.step - 1, row(item, p.turn));
   }
   __device__ __forceinline__ bool is_last(Position p) const {
@@ -112,8 +112,8 @@ class GridPlaces {
   // sent_place: the item's in the exchange of a group.
   __device__ __forceinline__ Ahead look_ahead(Position p, int sent_place) const {
     const bool is_inside = inside(item, p);
-    const uint32_t flags =
-        (is_inside ? 1 : 0) | (is_inside && is_first(p) ? 2 : 0) | (p.step + 1 < steps ? 4 : 0);
+    const uint32_t flags = (is_inside ? 1 : 0) | (is_inside && is_first(item, p) ? 2 : 0) |
+                           (p.step + 1 < steps ? 4 : 0);
     return {flags, group_in_ring(p.step, p.turn) + sent_place};
   }
 
