@@ -10,8 +10,8 @@
 //
 // For sequence_exchange.cuh it makes no difference that a block reads half of the words itself. A
 // giver has what it read, of step g, in step g + 1, and gives behind its next fence, not later than
-// in step g + kFenceEvery. The taker acquires it there, behind its barrier: so early would it have
-// been ordered by words of its own.
+// in step g + F. The taker acquires it there, behind its barrier: so early would it have been
+// ordered by words of its own.
 #ifndef LLTM_SEQUENCE_CLUSTER_CUH_
 #define LLTM_SEQUENCE_CLUSTER_CUH_
 

@@ -6,23 +6,24 @@
 // bits are set, which no value is written as; in some formats none has the lowest. So readers poll
 // the data, and there is no flag, no barrier and no order between words to rely on.
 //
-// A slot is used again after kSlots steps. Its writer makes its words absent kRemovedAhead steps
-// before it writes them anew. A step is: the words of the step before are read; every
-// kFenceEvery-th step all threads execute fence.acq_rel.gpu; the block meets at a barrier; it
-// writes. Where groups of rows take turns the first one's words are read before the fence, those of
-// the others behind it. Writer and reader of a word are the same two threads in every step. In the
-// PTX memory model:
+// A slot is used again after N steps. Its writer makes its words absent N / 2 steps before it
+// writes them anew. A step is: the words of the step before are read; every F-th step, where
+// F = N / 4 - 1, all threads execute fence.acq_rel.gpu; the block meets at a barrier; it writes.
+// Where groups of rows take turns the first one's words are read before the fence, those of the
+// others behind it. Writer and reader of a word are the same two threads in every step. In the PTX
+// memory model:
 // - The new word cannot be overtaken by its absence: one thread, one address, program order.
-// - A reader cannot take the old word of kSlots steps ago for the new one. The absence is written
-//   in step s; the writer's next fence is in a step f <= s + kFenceEvery, where it then writes a
-//   word. The reader has that word in step f + 1, and its next fence in f + kFenceEvery. It asks
-//   for the words of step s + kRemovedAhead, which is not less, no earlier than in that step,
-//   behind the fence: causality order leads from the absence to the load.
+// - A reader cannot take the old word of N steps ago for the new one. The absence is written in
+//   step s; the writer's next fence is in a step f <= s + F, where it then writes a word. The
+//   reader has that word in step f + 1, and its next fence in f + F. It asks for the words of step
+//   s + N / 2, which is not less, no earlier than in that step, behind the fence: causality order
+//   leads from the absence to the load.
 // - A reader is done with the old word when it is made absent. It read that of step u in step
 //   u + 1, before a barrier. Those of its block that write have their next fence in a step
-//   g <= u + 1 + kFenceEvery, and then write; the writer's block reads that in step g + 1, has its
-//   next fence in g + kFenceEvery and meets at a barrier. It makes the word absent behind that, in
-//   step u + kSlots - kRemovedAhead: causality order leads from the load to the absence.
+//   g <= u + 1 + F, and then write; the writer's block reads that in step g + 1, has its next fence
+//   in g + F and meets at a barrier. It makes the word absent behind that, in step u + N / 2, which
+//   is not less: causality order leads from the load to the absence.
+// Where there are no more steps than slots nothing is used again, and there is no fence.
 #ifndef LLTM_SEQUENCE_EXCHANGE_CUH_
 #define LLTM_SEQUENCE_EXCHANGE_CUH_
 
@@ -32,11 +33,22 @@
 namespace lltm {
 namespace {
 
-const int kSlots = 32;
-const int kRemovedAhead = 16;
-const int kFenceEvery = 7;
-static_assert(kRemovedAhead >= 2 * kFenceEvery, "see above");
-static_assert(kSlots - kRemovedAhead >= 2 * kFenceEvery + 1, "see above");
+// Slots of a ring. A fence takes about half as long as a step, so the more the better, until so
+// much of the L2 cache is in use that others miss it.
+const int kFewestSlots = 32;
+const int kMostSlots = 128;
+const int64_t kLargestRing = 8 << 20;
+
+inline int slots_of_ring(int64_t steps, int64_t slot_bytes) {
+  int slots = kFewestSlots;
+  while (slots < kMostSlots && slots < steps && 2 * slots * slot_bytes <= kLargestRing) slots *= 2;
+  return slots;
+}
+inline int fence_every(int64_t steps, int slots) {
+  const int never = 1 << 30;
+  return steps > slots ? slots / 4 - 1 : never;
+}
+
 const uint32_t kAbsent = 0xffffffffu;  // the word, or half of it
 // That a read takes, about.
 const long long kClocksOfRead = 500;
@@ -64,12 +76,13 @@ __device__ __forceinline__ uint4 load_words<8>(const void* p) {
                     static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32));
 }
 
-// Whether one of them is.
+// Whether one of them is. A maximum takes fewer instructions than four comparisons, which would
+// wait for one another.
 template <typename Format>
 __device__ __forceinline__ bool is_absent(uint4 v) {
   if (Format::kLowBitClear) return ((v.x | v.y | v.z | v.w) & 1) != 0;
-  if (Format::kWordBytes == 8) return (v.x & v.y) == kAbsent || (v.z & v.w) == kAbsent;
-  return v.x == kAbsent || v.y == kAbsent || v.z == kAbsent || v.w == kAbsent;
+  if (Format::kWordBytes == 8) return max(v.x & v.y, v.z & v.w) == kAbsent;
+  return max(max(v.x, v.y), max(v.z, v.w)) == kAbsent;
 }
 
 __device__ __forceinline__ void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
@@ -174,10 +187,9 @@ class Reader {
   template <int kFrom, int kTo>
   __device__ __forceinline__ void wait() {
     while (!gave_up_) {
-      bool all_there = true;
+      bool all_there = true;  // without branches, of which && makes some
 #pragma unroll
-      for (int c = kFrom; c < kTo; ++c)
-        all_there = all_there && !is_absent<Format>(words_[c % kDepth]);
+      for (int c = kFrom; c < kTo; ++c) all_there &= !is_absent<Format>(words_[c % kDepth]);
       if (__all_sync(0xffffffffu, all_there)) return;
       // The clock is not free: who need not wait does not read it. This read was waited for.
       const long long now = clock64();

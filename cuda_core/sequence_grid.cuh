@@ -54,11 +54,16 @@ class GridBlock : protected GridPlaces<Shape> {
   // Loads of weights straight on, see load_weights.
   static const int kRunsAtOnce = Numbers::kLongRun ? 1 : kChunks * kTiles;
   typedef lltm::Reader<kPieces, Shape::kDepth, Numbers> Reader;
+  typedef typename Shape::PartialSums PartialSums;
   typedef lltm::Sums<Value, (kTiles * kRowTiles < 3)> Sums;
 
   __device__ __forceinline__ GridBlock(const SequenceShape& shape, bool from_the_end,
                                        const GridLaunch& launch, Memory& memory)
-      : Places(shape, from_the_end, launch), memory(memory) {}
+      : Places(shape, from_the_end, launch),
+        memory(memory),
+        put_at(kept<Value>(PartialSums::place_of_thread())),
+        sums_at(kept<Value>(PartialSums::place_of(item, rank * (kUnits / 2)))),
+        fence_at(launch.fence_every) {}
 
   __device__ __forceinline__ Two& state_of(int turn) {
     return memory.states[turn * kCount + threadIdx.x];
@@ -132,17 +137,18 @@ class GridBlock : protected GridPlaces<Shape> {
   __device__ __forceinline__ void ask(Reader& reader, Position p) const {
     if (p.step > 0 && p.step < steps) reader.begin(pieces(p), launch.patience);
   }
-  // The same for the next step, when the others have sent it: so many clocks after this block met.
-  // Where groups take turns they have sent it long ago, and it is asked for before.
+  // The same when the others have sent it: so many clocks after this block met. Where groups take
+  // turns they have sent it long ago.
   __device__ __forceinline__ void ask_later(Reader& reader, Position p, unsigned met) const {
-    if (launch.turns > 1) return;
-    while (static_cast<unsigned>(clock()) - met < launch.clocks_to_send) {
+    if (launch.turns == 1) {
+      while (static_cast<unsigned>(clock()) - met < launch.clocks_to_send) {
+      }
     }
     ask(reader, p);
   }
 
   // This warp's part of the products, to shared memory: zero in the first step. Returns
-  // whether a block did not come.
+  // whether a block did not come; then it is not a number, like the word that is absent.
   __device__ __forceinline__ bool multiply(Reader& reader, int parity, Position now) {
     Sums sums[kTiles][kRowTiles];
 #pragma unroll
@@ -154,20 +160,17 @@ class GridBlock : protected GridPlaces<Shape> {
     if (now.step > 0) {
       multiply_from(reader, sums, Chunk<0>());
       gave_up = reader.gave_up();
-      if (now.turn == 0 && now.step % kFenceEvery == 0) fence();
-    }
-    // Where groups take turns, the other blocks sent it before they turned to the group that this
-    // block has just multiplied.
-    if (launch.turns > 1) {
-      advance(now);
-      ask(reader, now);
+      if (now.step == fence_at && now.turn == 0) {
+        fence();
+        fence_at += launch.fence_every;
+      }
     }
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
       for (int n = 0; n < kRowTiles; ++n) {
         const Sums& s = sums[tile][n];
-        memory.sums.put(parity, tile / kUnitTiles, tile % kUnitTiles, n,
+        memory.sums.put(parity, put_at, tile / kUnitTiles, tile % kUnitTiles, n,
                         four_of(Numbers::total(s, 0), Numbers::total(s, 2), Numbers::total(s, 1),
                                 Numbers::total(s, 3)));
       }
@@ -198,6 +201,7 @@ class GridBlock : protected GridPlaces<Shape> {
   }
 
   Memory& memory;
+  const uint32_t put_at, sums_at;  // of this thread, in memory.sums
 
  private:
   template <int c>
@@ -228,6 +232,7 @@ class GridBlock : protected GridPlaces<Shape> {
   }
 
   Units weights[Shape::kInRegisters > 0 ? Shape::kInRegisters : 1][kTiles];
+  int fence_at;  // the step
 };
 
 }  // namespace

@@ -31,8 +31,8 @@ class GridBackward : GridBlock<Shape> {
   using Block::steps;
 
   static const bool kHandsOver = Shape::kHandsOver;
-  // Before the next coefficients are computed. Registers have no room for both of doubles.
-  static const bool kAsksFirst = sizeof(Value) == 4;
+  // Registers for the words that come beside the coefficients, and for a cell. Doubles fill them.
+  static const bool kHasRoom = sizeof(Value) == 4;
 
  public:
   __device__ __forceinline__ GridBackward(const SequenceBackward<S>& a, const GridLaunch& launch,
@@ -47,40 +47,52 @@ class GridBackward : GridBlock<Shape> {
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_saved(i, ahead);
     prepare(0, this->start());
+    if (threadIdx.x < 2) memory.failed[threadIdx.x] = 0;
     memory.partner.begin();
     __syncthreads();
 
     typename Block::Reader reader;
     Position now = this->start();
-    next = this->look_ahead(now, sent_place());
+    look_ahead(now);
+    const bool takes_turns = launch.turns > 1;
     bool is_alone = false;
-    for (int count = 0; now.step < steps; ++count) {
+    unsigned met = 0;
+    for (int count = 0;; ++count) {
+      if (count > 0) {
+        const Position done = now;
+        this->advance(now);
+        if (takes_turns) this->ask(reader, now);
+        // What nobody waits for, while the words come.
+        if (item.exists) {
+          keep(done);
+          if (now.step < steps) look_ahead(now);
+        }
+        if (!takes_turns && kHasRoom) this->ask_later(reader, now, met);
+        if (fetched.exists) {
+          copy_saved(count - 1 + kCopiesAhead, ahead);
+          if (now.step < steps) prepare(count, now);
+        }
+        if (!takes_turns && !kHasRoom) this->ask_later(reader, now, met);
+        if (now.step >= steps) break;
+      }
       const int parity = count & 1;
-      const bool gave_up = this->multiply(reader, parity, now);
+      if (this->multiply(reader, parity, now) || is_alone) memory.failed[parity] = 1;
       if (threadIdx.x == 0) memory.partner.expect(count);
-      if (__syncthreads_or(gave_up || is_alone)) {
+      __syncthreads();
+      const bool failed = memory.failed[parity] != 0;
+      met = static_cast<unsigned>(clock());
+      if (kCluster > 1 && fetched.exists) {
+        const uint32_t place = Block::PartialSums::place_of(fetched, (1 - rank) * kPairs);
+        memory.partner.give(1 - rank, count, fetched.number, memory.sums.sum(parity, place, 0));
+      }
+      if (item.exists) is_alone = !compute(now, count);
+      if (failed) {
         this->fail(now, [&](Position p, Value nan) {
           S* const d_gates = a.d_gates + this->gates_place(item, p);
           for (int gate = 0; gate < 3; ++gate) store_pair(nan, nan, d_gates + gate * H);
         });
         break;
       }
-      const unsigned met = static_cast<unsigned>(clock());
-      if (kCluster > 1 && fetched.exists) {
-        memory.partner.give(1 - rank, count, fetched.number,
-                            memory.sums.sum(parity, 0, fetched, (1 - rank) * kPairs));
-      }
-      if (item.exists) is_alone = !compute(now, count);
-      // What nobody waits for, while the words come.
-      if (item.exists) keep(now);
-      this->advance(now);
-      if (item.exists && now.step < steps) next = this->look_ahead(now, sent_place());
-      if (kAsksFirst) this->ask_later(reader, now, met);
-      if (fetched.exists) {
-        copy_saved(count + kCopiesAhead, ahead);
-        if (now.step < steps) prepare(count + 1, now);
-      }
-      if (!kAsksFirst) this->ask_later(reader, now, met);
     }
     this->store_states(a.d_cell);
     this->store_states(a.d_c0);
@@ -131,10 +143,19 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ Two saved(int count, int what) const {
     return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][fetched.number]);
   }
-  // The coefficients of the next position, while other blocks still compute.
+  // What this thread's item needs of the next position, while other blocks still compute.
+  __device__ __forceinline__ void look_ahead(Position p) {
+    next = Block::look_ahead(p, sent_place());
+    if (kHasRoom && item.exists) d_cell = state_of(p.turn);
+  }
+  // And its coefficients. Those of what is not inside are zero, and so is what is sent of it.
   __device__ __forceinline__ void prepare(int count, Position p) {
     wait_for_copies<kCopiesAhead - 1>();
-    if (!inside(fetched, p)) return;
+    first = second = Coefficients<Value>();
+    if (inside(fetched, p)) compute_coefficients(count, p);
+    if (kHandsOver && fetched.exists) memory.prepared[count & 1].put(fetched.number, first, second);
+  }
+  __device__ __forceinline__ void compute_coefficients(int count, Position p) {
     const Two input_gate = saved(count, Shape::kInput);
     const Two output_gate = saved(count, Shape::kOutput);
     const Two candidate = saved(count, Shape::kCandidate);
@@ -148,36 +169,29 @@ class GridBackward : GridBlock<Shape> {
                                                  grad.x);
     second = coefficients<typename Numbers::Math>(input_gate.y, output_gate.y, candidate.y, cell.y,
                                                   grad.y);
-    if (kHandsOver) memory.prepared[count & 1].put(fetched.number, first, second);
   }
 
   // Returns false when the other block of the cluster did not come: then all is NaN.
   __device__ __forceinline__ bool compute(Position p, int count) {
     const int parity = count & 1;
-    Two d_h = memory.sums.sum(parity, 0, item, rank * kPairs);
+    Two d_h = memory.sums.sum(parity, this->sums_at, 0);
     if (kHandsOver) memory.prepared[parity].get(item.number, first, second);
     const bool has_come = memory.partner.take(count, item.number, launch.patience, d_h);
     if (!has_come) d_h = this->report_failure();
     // No branch from here on: the others wait for what is sent. Before the first step comes d_h_n,
     // which is in grad_output.
-    if (next.is_first()) d_h = two_of(Value(0), Value(0));
-    const bool flows = !next.is_first() || a.d_h_n || a.grad_output;
-    Two d_cell = state_of(p.turn);
+    if (!next.adds()) d_h = two_of(Value(0), Value(0));
+    const bool flows = next.adds() || a.d_h_n || a.grad_output;
+    if (!kHasRoom) d_cell = state_of(p.turn);
     differentiate(first, flows, d_h.x, d_cell.x, d_first);
     differentiate(second, flows, d_h.y, d_cell.y, d_second);
-    const bool is_inside = next.is_inside();
-#pragma unroll
-    for (int gate = 0; gate < 3; ++gate) {
-      d_first[gate] = is_inside ? d_first[gate] : Value(0);
-      d_second[gate] = is_inside ? d_second[gate] : Value(0);
-    }
-    if (next.is_sent()) send(launch.ring + next.sent_to, Numbers());
-    if (is_inside) state_of(p.turn) = d_cell;
+    send(launch.ring + next.sent_to, Numbers());
+    if (next.is_inside()) state_of(p.turn) = d_cell;
     return has_come;
   }
 
   __device__ __forceinline__ void keep(Position p) {
-    if (this->removes(p.step)) remove(group(p.step + kRemovedAhead, p.turn) + sent_place());
+    if (this->removes(p.step)) remove(group(p.step + this->removed_ahead(), p.turn) + sent_place());
     if (!next.is_inside()) return;
     S* const d_gates = a.d_gates + this->gates_place(item, p);
 #pragma unroll
@@ -211,6 +225,7 @@ class GridBackward : GridBlock<Shape> {
 
   const SequenceBackward<S>& a;
   Coefficients<Value> first, second;  // of the item's units
+  Two d_cell;
   Value d_first[3], d_second[3];
   typename Block::Ahead next;
 };

@@ -16,8 +16,8 @@ GridTable forward_table(bool) {
       Double::forward<16, 8, 4, 4, 4>(1),
       Double::forward<16, 16, 4, 4, 8>(8),
       // 512
-      Double::forward<16, 8, 8, 6, 4>(1, 1200),
-      Double::forward<16, 16, 8, 5, 4>(2, 1200),
+      Double::forward<16, 8, 8, 6, 4>(1),
+      Double::forward<16, 16, 8, 5, 4>(2),
       // 768
       Double::forward<16, 8, 12, 6, 4>(2),
   }};
@@ -26,16 +26,16 @@ GridTable forward_table(bool) {
 GridTable backward_table(bool) {
   return {{
       // 64 units, 128
-      Double::backward<16, 8, 3, 3, 3>(8),
-      Double::backward<16, 8, 6, 6, 6>(8),
+      Double::backward<16, 8, 3, 3, 3>(8, 1000),
+      Double::backward<16, 8, 6, 6, 6>(8, 1000),
       // 256
-      Double::backward<16, 8, 8, 8, 8, 12>(1),
+      Double::backward<16, 8, 8, 8, 8, 12>(1, 1000),
       Double::backward<32, 8, 8, 4, 8, 12>(8),
       // 512
-      Double::backward<16, 8, 12, 5, 8, 16>(1, 650),
-      Double::backward<16, 16, 16, 9, 6, 12>(2),
+      Double::backward<16, 8, 12, 3, 8, 16>(1, 900),
+      Double::backward<16, 16, 16, 9, 4, 12>(2, 1000),
       // 768
-      Double::backward<16, 8, 36, 15, 6>(2),
+      Double::backward<16, 8, 36, 15, 6>(2, 800),
   }};
 }
 

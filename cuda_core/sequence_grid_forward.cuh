@@ -28,9 +28,6 @@ class GridForward : GridBlock<Shape> {
   using Block::state_of;
   using Block::steps;
 
-  // Before results are stored: where every thread has an item, so that there is more to do than to
-  // wait for, and where what comes is multiplied in no time.
-  static const bool kAsksFirst = Shape::Item::kFirstFetcher == 0 || Block::kPieces == 1;
   static const bool kTakesTurns = TakesTurns<Numbers>::value;
 
  public:
@@ -47,12 +44,26 @@ class GridForward : GridBlock<Shape> {
     load_bias();
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_gates(i, ahead);
+    if (threadIdx.x < 2) memory.failed[threadIdx.x] = 0;
     __syncthreads();
 
     typename Block::Reader reader;
     Position now = this->start();
     next = this->look_ahead(now, sent_place());
-    for (int count = 0; now.step < steps; ++count) {
+    unsigned met = 0;
+    for (int count = 0;; ++count) {
+      if (count > 0) {
+        const Position done = now;
+        this->advance(now);
+        this->ask_later(reader, now, met);
+        // What nobody waits for, while the words come.
+        if (item.exists) {
+          keep(done);
+          if (now.step < steps) next = this->look_ahead(now, sent_place());
+        }
+        if (fetched.exists) copy_gates(count - 1 + kCopiesAhead, ahead);
+        if (now.step >= steps) break;
+      }
       if (kTakesTurns && now.turn == 0) {
         const int step = launch.steps_before + now.step;
         if (now.step == 0 || step % kTurnSteps == 0) {
@@ -60,9 +71,13 @@ class GridForward : GridBlock<Shape> {
         }
       }
       const int parity = count & 1;
-      const bool gave_up = this->multiply(reader, parity, now);
+      if (this->multiply(reader, parity, now)) memory.failed[parity] = 1;
       wait_for_copies<kCopiesAhead - 1>();
-      if (__syncthreads_or(gave_up)) {
+      __syncthreads();
+      const bool failed = memory.failed[parity] != 0;
+      met = static_cast<unsigned>(clock());
+      if (item.exists) compute(now, count);
+      if (failed) {
         this->fail(now, [&](Position p, Value nan) {
           store_pair(nan, nan, a.output + place(item, p));
           // From which every gradient gets it.
@@ -71,18 +86,6 @@ class GridForward : GridBlock<Shape> {
         this->store_states(a.h_n);
         break;
       }
-      const unsigned met = static_cast<unsigned>(clock());
-      if (item.exists) compute(now, count);
-      const Position done = now;
-      this->advance(now);
-      if (kAsksFirst) this->ask_later(reader, now, met);
-      // What nobody waits for, while the words come.
-      if (item.exists) {
-        keep(done);
-        if (now.step < steps) next = this->look_ahead(now, sent_place());
-      }
-      if (fetched.exists) copy_gates(count + kCopiesAhead, ahead);
-      if (!kAsksFirst) this->ask_later(reader, now, met);
     }
     this->store_states(a.cell);
     this->store_states(a.c_n);
@@ -176,11 +179,11 @@ class GridForward : GridBlock<Shape> {
     // The sums first, and without a branch: nothing else waits as long.
     Two x[3];
 #pragma unroll
-    for (int gate = 0; gate < 3; ++gate) x[gate] = memory.sums.sum(count & 1, gate, item);
+    for (int gate = 0; gate < 3; ++gate) x[gate] = memory.sums.sum(count & 1, this->sums_at, gate);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       const Two given = load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
-      const bool adds = !next.is_first();
+      const bool adds = next.adds();
       x[gate] = two_of(given.x + bias[gate].x + (adds ? x[gate].x * unscale : Value(0)),
                        given.y + bias[gate].y + (adds ? x[gate].y * unscale : Value(0)));
     }
@@ -193,7 +196,7 @@ class GridForward : GridBlock<Shape> {
     second.new_h = is_inside ? second.new_h : Value(0);
     const auto words = Numbers::sent(first.new_h * kSent, second.new_h * kSent);
     const auto part = in_run(Numbers(), words, item.pair % 2 == 0);
-    if (next.is_sent()) store_words(launch.ring + next.sent_to, part);
+    store_words(launch.ring + next.sent_to, part);
   }
 
   __device__ __forceinline__ int sent_place() const {
@@ -202,7 +205,7 @@ class GridForward : GridBlock<Shape> {
 
   __device__ __forceinline__ void keep(Position p) {
     if (this->removes(p.step)) {
-      store_words(group(p.step + kRemovedAhead, p.turn) + sent_place(),
+      store_words(group(p.step + this->removed_ahead(), p.turn) + sent_place(),
                   absent_words<typename Numbers::Sent>());
     }
     if (!next.is_inside()) return;

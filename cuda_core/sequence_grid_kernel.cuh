@@ -11,7 +11,7 @@ namespace lltm {
 namespace {
 
 // From the meeting of a block until it is best to ask for what the others send, measured.
-const int kClocksToSend = 800;
+const int kClocksToSend = 400;
 
 struct GridKernel {
   const void* kernel;

@@ -58,7 +58,10 @@ inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
     choice.launch.blocks = blocks;
     const int64_t rows = static_cast<int64_t>(blocks / slices) * turns * kernel.rows;
     choice.launch.slot_bytes = static_cast<uint32_t>(rows * kernel.padded * kernel.bytes);
-    choice.ring_bytes = static_cast<int64_t>(kSlots) * choice.launch.slot_bytes;
+    const int slots = slots_of_ring(s.steps, choice.launch.slot_bytes);
+    choice.launch.slots = slots;
+    choice.launch.fence_every = fence_every(s.steps, slots);
+    choice.ring_bytes = (s.steps < slots ? s.steps : slots) * int64_t{choice.launch.slot_bytes};
     break;
   }
   return choice;

@@ -31,6 +31,8 @@ struct GridLaunch {
   int steps_before;  // modulo two turns of kTurnSteps
   char* ring;
   uint32_t slot_bytes;
+  int slots;  // a power of two
+  int fence_every;
   int32_t* failure;
 };
 
@@ -146,24 +148,28 @@ struct PartialSums {
 
   Four blocks[2][kWarps * kOfWarp];
 
-  // Lane 4g + q has unit pair g and row pair q of a tile of 16 units and eight rows.
-  __device__ __forceinline__ void put(int parity, int gate, int unit_tile, int row_tile,
-                                      Four block) {
+  // Where a thread puts its blocks, in bytes. Lane 4g + q has unit pair g and row pair q of a tile
+  // of 16 units and eight rows.
+  __device__ __forceinline__ static uint32_t place_of_thread() {
     const int lane = threadIdx.x & 31;
-    blocks[parity][(threadIdx.x >> 5) * kOfWarp +
-                   (gate * (kRows / 2) + row_tile * 4 + (lane & 3)) * kStride + unit_tile * 8 +
-                   (lane >> 2)] = block;
+    return ((threadIdx.x >> 5) * kOfWarp + (lane & 3) * kStride + (lane >> 2)) * sizeof(Four);
   }
-  // Of an item whose block has the units from pair first_pair on.
+  __device__ __forceinline__ void put(int parity, uint32_t place, int gate, int unit_tile,
+                                      int row_tile, Four block) {
+    const int beyond = (gate * (kRows / 2) + row_tile * 4) * kStride + unit_tile * 8;
+    at<Four>(parity, place, beyond) = block;
+  }
+  // Where an item's parts are whose block has the units from pair first_pair on.
   template <typename Item>
-  __device__ __forceinline__ Two sum(int parity, int gate, const Item& item,
-                                     int first_pair = 0) const {
-    const Four* const block =
-        blocks[parity] + (gate * (kRows / 2) + item.row_pair) * kStride + first_pair + item.pair;
+  __device__ __forceinline__ static uint32_t place_of(const Item& item, int first_pair = 0) {
+    return (item.row_pair * kStride + first_pair + item.pair) * sizeof(Four) +
+           (item.row & 1) * sizeof(Two);
+  }
+  __device__ __forceinline__ Two sum(int parity, uint32_t place, int gate) {
     Two parts[kWarps];
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) {
-      parts[warp] = reinterpret_cast<const Two*>(block + warp * kOfWarp)[item.row & 1];
+      parts[warp] = at<Two>(parity, place, gate * (kRows / 2) * kStride + warp * kOfWarp);
     }
 #pragma unroll
     for (int warp = 2; warp < kWarps; ++warp) {
@@ -172,7 +178,21 @@ struct PartialSums {
     }
     return {parts[0].x + parts[1].x, parts[0].y + parts[1].y};
   }
+
+ private:
+  template <typename Any>
+  __device__ __forceinline__ Any& at(int parity, uint32_t place, int beyond) {
+    char* const bytes = reinterpret_cast<char*>(blocks[parity] + beyond);
+    return *reinterpret_cast<Any*>(bytes + place);
+  }
 };
+
+// A number that is kept in a register: the compiler would compute it anew where others wait, but
+// does not know what a shuffle brings. Beside doubles there is no room for it.
+template <typename Value>
+__device__ __forceinline__ uint32_t kept(uint32_t number) {
+  return sizeof(Value) == 4 ? __shfl_sync(~0u, number, threadIdx.x & 31) : number;
+}
 
 // Where a pair of values lies in the exchange of one group: in the runs of its chunk of K. A piece
 // is what a warp reads at once, 512 bytes: of eight rows four runs each.

@@ -87,7 +87,7 @@ class GridPlaces {
     return launch.ring + group_in_ring(step, turn);
   }
   __device__ __forceinline__ uint32_t group_in_ring(int step, int turn) const {
-    const uint32_t slot = static_cast<uint32_t>(step) % kSlots * launch.slot_bytes;
+    const uint32_t slot = static_cast<uint32_t>(step & (launch.slots - 1)) * launch.slot_bytes;
     return slot + (first_group + turn) * (kCluster * kWarps * kPieces * 512);
   }
   // What this lane reads for a position: what the step before it sent.
@@ -96,8 +96,10 @@ class GridPlaces {
   }
   // Whether this step makes the words of a later one absent: those that an earlier one left.
   __device__ __forceinline__ bool removes(int step) const {
-    return step >= kSlots - kRemovedAhead && step + kRemovedAhead + 1 < steps;
+    return step >= launch.slots - removed_ahead() && step + removed_ahead() < steps;
   }
+  // Steps ahead of that.
+  __device__ __forceinline__ int removed_ahead() const { return launch.slots / 2; }
 
   // What this thread's item needs to know of a position when the block meets, made ready before. It
   // is kept while the block multiplies: in two registers.
@@ -106,14 +108,13 @@ class GridPlaces {
     uint32_t sent_to;  // in the ring
 
     __device__ __forceinline__ bool is_inside() const { return (flags & 1) != 0; }
-    __device__ __forceinline__ bool is_first() const { return (flags & 2) != 0; }
-    __device__ __forceinline__ bool is_sent() const { return (flags & 4) != 0; }
+    // What comes of the step before; nothing comes before a row's first step.
+    __device__ __forceinline__ bool adds() const { return (flags & 2) != 0; }
   };
   // sent_place: the item's in the exchange of a group.
   __device__ __forceinline__ Ahead look_ahead(Position p, int sent_place) const {
     const bool is_inside = inside(item, p);
-    const uint32_t flags = (is_inside ? 1 : 0) | (is_inside && is_first(item, p) ? 2 : 0) |
-                           (p.step + 1 < steps ? 4 : 0);
+    const uint32_t flags = (is_inside ? 1 : 0) | (is_inside && !is_first(item, p) ? 2 : 0);
     return {flags, group_in_ring(p.step, p.turn) + sent_place};
   }
 

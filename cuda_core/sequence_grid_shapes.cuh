@@ -31,15 +31,17 @@ struct ForwardShape {
   static const int kCluster = 1;
   static const int kShared = kChunks - kInRegisters;
   static const int kPadded = kWarps * kChunks * 4 * Format::kRun;
+  typedef lltm::PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> PartialSums;
   // Exchanged, of a unit of a row.
   static const int kBytes = sizeof(typename Format::Sent) / 2;
 
   struct Memory {
     LaneUnits<typename Format::Units> weights[kWarps][kShared > 0 ? kShared : 1]
                                              [kGates * kUnits / 16];
-    PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> sums;
+    PartialSums sums;
     Pair<S> gates[kCopiesAhead + 1][3][Item::kCount];
     unsigned largest;
+    volatile int failed[2];  // whether a block did not come, by the parity of the count
     typename Vector<ComputeType<S>>::Two states[1];  // the cells, of every turn kCount
   };
   static size_t memory_bytes(int turns) {
@@ -67,6 +69,8 @@ struct BackwardShape {
   static const int kBytes = 3 * 16 / Format::kRun;
   static_assert(kPadded % (kUnits * kCluster) == 0, "whole clusters");
 
+  typedef lltm::PartialSums<ComputeType<S>, kCluster * kUnits, kRows, kGates, kWarps> PartialSums;
+
   // In shared memory, by cp.async
   enum { kInput, kOutput, kCandidate, kCell, kGrad, kSaved };
 
@@ -76,10 +80,11 @@ struct BackwardShape {
   struct Memory {
     LaneUnits<typename Format::Units> weights[kWarps][kShared > 0 ? kShared : 1]
                                              [kCluster * kUnits / 16];
-    PartialSums<ComputeType<S>, kCluster * kUnits, kRows, kGates, kWarps> sums;
+    PartialSums sums;
     Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];
     CoefficientPairs<ComputeType<S>, kHandsOver ? Item::kCount : 1> prepared[2];
     PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount> partner;
+    volatile int failed[2];  // whether a block did not come, by the parity of the count
     typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
   };
   static size_t memory_bytes(int turns) {

@@ -134,10 +134,13 @@ def test_plan():
                 assert plan.path == path, sizes
                 assert path == GRID or (plan.blocks, plan.workspace) == (0, 0), sizes
             if spreads():
-                assert core("sequence_plan", dtype)(way, 0, 9, 16, 512, plan) == 0
-                assert plan.path == GRID
-                assert plan.workspace == 32 * 16 * 512 * (bits // 8) * (3 if way else 1)
-                assert plan.blocks * (16 if plan.blocks == 64 else 32) * 8 == 16 * 512
+                slot = 16 * 512 * (bits // 8) * (3 if way else 1)
+                slots = max(n for n in (32, 64, 128) if n == 32 or n * slot <= 8 << 20)
+                for steps in (9, 40, 1000):
+                    assert core("sequence_plan", dtype)(way, 0, steps, 16, 512, plan) == 0
+                    assert plan.path == GRID
+                    assert plan.workspace == min(steps, slots) * slot
+                    assert plan.blocks * (16 if plan.blocks == 64 else 32) * 8 == 16 * 512
         assert core("sequence_plan", dtype)(0, 0, -1, 16, 512, plan) == -1
         assert core("sequence_plan", dtype)(0, 0, 9, 16, 512, None) == -6
 
