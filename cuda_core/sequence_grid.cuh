@@ -147,8 +147,8 @@ class GridBlock : protected GridPlaces<Shape> {
     ask(reader, p);
   }
 
-  // This warp's part of the products, to shared memory: zero in the first step. Returns
-  // whether a block did not come; then it is not a number, like the word that is absent.
+  // This warp's part of the products, to shared memory: zero in the first step. Returns whether a
+  // block did not come; then rows of which a word is absent are not numbers, for no word is.
   __device__ __forceinline__ bool multiply(Reader& reader, int parity, Position now) {
     Sums sums[kTiles][kRowTiles];
 #pragma unroll

@@ -148,7 +148,8 @@ class GridBackward : GridBlock<Shape> {
     next = Block::look_ahead(p, sent_place());
     if (kHasRoom && item.exists) d_cell = state_of(p.turn);
   }
-  // And its coefficients. Those of what is not inside are zero, and so is what is sent of it.
+  // And its coefficients. Those of what is not inside are zero, and so is what is sent of it, or
+  // NaN in a row of packed data whose cell is not finite: it begins with d_h of zero all the same.
   __device__ __forceinline__ void prepare(int count, Position p) {
     wait_for_copies<kCopiesAhead - 1>();
     first = second = Coefficients<Value>();
