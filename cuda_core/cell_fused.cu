@@ -2,6 +2,7 @@
 // matrix products and a pointwise kernel take longer to launch than to run.
 #include <cuda_runtime.h>
 
+#include "dependent_launch.cuh"
 #include "fused_product.cuh"
 #include "lltm.h"
 #include "lltm_cell.h"
@@ -17,6 +18,7 @@ __global__ void __launch_bounds__(kThreads) kernel(const CellFused<S> a, int64_t
   const int64_t H = a.cell.state_size;
   const int64_t K = H + a.input_features;
   const Place place(unit_tiles);
+  await_earlier_kernels();
   const int64_t r = place.row;
   const int64_t u = place.unit;
   const bool inside = r < a.cell.batch_size && u < H;
@@ -61,12 +63,8 @@ int32_t launch(const CellFused<S>& a, cudaStream_t stream) {
   // types, which read 8 at a time.
   const bool aligned = a.cell.state_size % kGroup == 0 && a.input_features % kGroup == 0 &&
                        is_aligned(a.old_h) && is_aligned(a.input) && is_aligned(a.weights);
-  if (aligned) {
-    kernel<true><<<grid, kThreads, 0, stream>>>(a, unit_tiles);
-  } else {
-    kernel<false><<<grid, kThreads, 0, stream>>>(a, unit_tiles);
-  }
-  return static_cast<int32_t>(cudaGetLastError());
+  if (aligned) return launch_dependent(kernel<true>, grid, kThreads, stream, a, unit_tiles);
+  return launch_dependent(kernel<false>, grid, kThreads, stream, a, unit_tiles);
 }
 
 template int32_t launch(const CellFused<float>&, cudaStream_t);

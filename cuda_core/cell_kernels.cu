@@ -1,6 +1,7 @@
 // The cell's two kernels and their C ABI. A thread computes one unit of one row, and strides on.
 #include <cuda_runtime.h>
 
+#include "dependent_launch.cuh"
 #include "grid.cuh"
 #include "lltm.h"
 #include "lltm_cell.h"
@@ -17,6 +18,7 @@ __device__ __forceinline__ ComputeType<S> load_gate(const S* gates, const S* bia
 
 template <typename S>
 __global__ void __launch_bounds__(kThreads) kernel(const CellForward<S> a) {
+  await_earlier_kernels();
   const int64_t H = a.state_size;
   const int64_t count = a.batch_size * H;
   for (int64_t index = first_index(); index < count; index += index_stride()) {
@@ -37,6 +39,7 @@ __global__ void __launch_bounds__(kThreads) kernel(const CellForward<S> a) {
 template <typename S>
 __global__ void __launch_bounds__(kThreads) kernel(const CellBackward<S> a) {
   typedef ComputeType<S> T;
+  await_earlier_kernels();
   const int64_t H = a.state_size;
   const int64_t count = a.batch_size * H;
   for (int64_t index = first_index(); index < count; index += index_stride()) {
@@ -62,8 +65,7 @@ template <typename Arguments>
 int32_t launch(const Arguments& a, cudaStream_t stream) {
   const int32_t status = check(a);
   if (status || is_empty(a)) return status;
-  kernel<<<grid_of(a.batch_size * a.state_size), kThreads, 0, stream>>>(a);
-  return static_cast<int32_t>(cudaGetLastError());
+  return launch_dependent(kernel, grid_of(a.batch_size * a.state_size), kThreads, stream, a);
 }
 
 template int32_t launch(const CellForward<float>&, cudaStream_t);

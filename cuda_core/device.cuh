@@ -15,17 +15,23 @@ inline int device_attribute(cudaDeviceAttr attribute) {
   return cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess ? value : 0;
 }
 
-// Whether it is a Hopper GPU, and this binary has the machine code in which the kernels for it are
-// not empty: it runs PTX of an older one, too.
-inline bool has_hopper_kernels() {
-  if (device_attribute(cudaDevAttrComputeCapabilityMajor) != 9) return false;
+// Whether this binary has code for the current GPU that was compiled for an architecture from
+// `first` on, 900 say: it runs PTX of older ones, too.
+inline bool has_code_since(int first) {
 #ifdef __CUDA_ARCH_LIST__
+  const int current = 100 * device_attribute(cudaDevAttrComputeCapabilityMajor) +
+                      10 * device_attribute(cudaDevAttrComputeCapabilityMinor);
   const int archs[] = {__CUDA_ARCH_LIST__};
   for (const int arch : archs) {
-    if (arch == 900) return true;
+    if (arch >= first && arch <= current) return true;
   }
 #endif
   return false;
+}
+
+// Whether it is a Hopper GPU, and the kernels for it are not empty.
+inline bool has_hopper_kernels() {
+  return device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && has_code_since(900);
 }
 
 }  // namespace

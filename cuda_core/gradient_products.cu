@@ -4,6 +4,7 @@
 // the same bits in every run.
 #include <cuda_runtime.h>
 
+#include "dependent_launch.cuh"
 #include "gradient_tiles.cuh"
 #include "lltm.h"
 
@@ -39,6 +40,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     kernel(const GradientProducts<S> a, const Tiles tiles) {
   __shared__ ComputeType<S> parts[(kSplit - 1) * kGroup * (kGroup + 1) * kThreads / kSplit];
   const int64_t tile = blockIdx.x;
+  await_earlier_kernels();
   if (tile < tiles.d_x) {
     d_x_tile<kAligned>(a, tile / tiles.columns * kRows, tile % tiles.columns * kColumns, parts);
     return;
@@ -66,12 +68,8 @@ int32_t launch(const GradientProducts<S>& a, cudaStream_t stream) {
   const bool aligned = a.state_size % kGroup == 0 && a.input_features % kGroup == 0 &&
                        is_aligned(a.d_gates) && is_aligned(a.input) && is_aligned(a.weights) &&
                        is_aligned(a.old_h) && is_aligned(a.d_weights);
-  if (aligned) {
-    kernel<true><<<grid, kThreads, 0, stream>>>(a, tiles);
-  } else {
-    kernel<false><<<grid, kThreads, 0, stream>>>(a, tiles);
-  }
-  return static_cast<int32_t>(cudaGetLastError());
+  if (aligned) return launch_dependent(kernel<true>, grid, kThreads, stream, a, tiles);
+  return launch_dependent(kernel<false>, grid, kThreads, stream, a, tiles);
 }
 
 template int32_t launch(const GradientProducts<float>&, cudaStream_t);

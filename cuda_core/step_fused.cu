@@ -1,6 +1,7 @@
 // One step of a sequence with its recurrent product, in one kernel; for small sizes.
 #include <cuda_runtime.h>
 
+#include "dependent_launch.cuh"
 #include "fused_product.cuh"
 #include "lltm.h"
 #include "lltm_step.h"
@@ -13,6 +14,7 @@ __global__ void __launch_bounds__(kThreads)
     kernel(const StepFused<StepForward<S>, S> a, int64_t unit_tiles) {
   const int64_t H = a.step.state_size;
   const Place place(unit_tiles);
+  await_earlier_kernels();
   const bool inside = place.row < a.step.batch_size && place.unit < H;
   // Threads outside compute what the first row or unit does, and drop it.
   const int64_t x_row = inside ? place.row : 0;
@@ -34,6 +36,7 @@ __global__ void __launch_bounds__(kThreads)
     kernel(const StepFused<StepBackward<S>, S> a, int64_t unit_tiles) {
   const int64_t H = a.step.state_size;
   const Place place(unit_tiles);
+  await_earlier_kernels();
   const bool inside = place.row < a.step.batch_size && place.unit < H;
   const int64_t x_row = inside ? place.row : 0;
   const int64_t w_row = inside ? place.unit : 0;
@@ -68,12 +71,8 @@ int32_t launch(const StepFused<Step, S>& a, cudaStream_t stream) {
   const unsigned grid = static_cast<unsigned>(blocks);
   const bool aligned = a.step.state_size % kGroup == 0 && a.weights_stride % kGroup == 0 &&
                        is_aligned(a.weights) && is_aligned(a.operand);
-  if (aligned) {
-    kernel<true><<<grid, kThreads, 0, stream>>>(a, unit_tiles);
-  } else {
-    kernel<false><<<grid, kThreads, 0, stream>>>(a, unit_tiles);
-  }
-  return static_cast<int32_t>(cudaGetLastError());
+  if (aligned) return launch_dependent(kernel<true>, grid, kThreads, stream, a, unit_tiles);
+  return launch_dependent(kernel<false>, grid, kThreads, stream, a, unit_tiles);
 }
 
 #define LLTM_INSTANTIATE(S)                                                   \

@@ -1,6 +1,7 @@
 // The step's two kernels and their C ABI. A thread computes one unit of one row, and strides on.
 #include <cuda_runtime.h>
 
+#include "dependent_launch.cuh"
 #include "grid.cuh"
 #include "lltm.h"
 #include "lltm_step.h"
@@ -10,6 +11,7 @@ namespace {
 
 template <typename S>
 __global__ void __launch_bounds__(kThreads) kernel(const StepForward<S> a) {
+  await_earlier_kernels();
   const int64_t H = a.state_size;
   const int64_t count = a.batch_size * H;
   for (int64_t index = first_index(); index < count; index += index_stride()) {
@@ -22,6 +24,7 @@ __global__ void __launch_bounds__(kThreads) kernel(const StepForward<S> a) {
 
 template <typename S>
 __global__ void __launch_bounds__(kThreads) kernel(const StepBackward<S> a) {
+  await_earlier_kernels();
   const int64_t H = a.state_size;
   const int64_t count = a.batch_size * H;
   for (int64_t index = first_index(); index < count; index += index_stride()) {
@@ -37,8 +40,7 @@ template <typename Arguments>
 int32_t launch(const Arguments& a, cudaStream_t stream) {
   const int32_t status = check(a);
   if (status || is_empty(a)) return status;
-  kernel<<<grid_of(a.batch_size * a.state_size), kThreads, 0, stream>>>(a);
-  return static_cast<int32_t>(cudaGetLastError());
+  return launch_dependent(kernel, grid_of(a.batch_size * a.state_size), kThreads, stream, a);
 }
 
 template int32_t launch(const StepForward<float>&, cudaStream_t);

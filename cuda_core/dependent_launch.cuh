@@ -1,0 +1,57 @@
+// Programmatic dependent launch: the blocks of a kernel start while the one before it in the stream
+// ends, and wait there until its memory is visible. Of Hopper and later GPUs, and of CUDA 12.3,
+// since when graphs capture it.
+#ifndef LLTM_DEPENDENT_LAUNCH_CUH_
+#define LLTM_DEPENDENT_LAUNCH_CUH_
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#include "device.cuh"
+
+#if CUDART_VERSION >= 12030
+#define LLTM_DEPENDENT_LAUNCH 1
+#endif
+
+namespace lltm {
+namespace {
+
+// What a kernel that is launched so does before it reads or writes memory. From then on the next
+// one may start to wait.
+__device__ __forceinline__ void await_earlier_kernels() {
+#if defined(LLTM_DEPENDENT_LAUNCH) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+#ifdef LLTM_DEPENDENT_LAUNCH
+// Whether the kernels wait: the GPU, its driver and the code that it runs.
+inline bool has_dependent_launch() {
+  int version = 0;
+  return cudaDriverGetVersion(&version) == cudaSuccess && version >= 12030 && has_code_since(900);
+}
+#endif
+
+template <typename... Parameters>
+int32_t launch_dependent(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
+                         cudaStream_t stream, Parameters... values) {
+#ifdef LLTM_DEPENDENT_LAUNCH
+  if (has_dependent_launch()) {
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    const cudaLaunchConfig_t config = {dim3(blocks), dim3(threads), 0, stream, &attribute, 1};
+    void* parameters[] = {&values...};
+    cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), parameters);
+    return static_cast<int32_t>(cudaGetLastError());
+  }
+#endif
+  kernel<<<blocks, threads, 0, stream>>>(values...);
+  return static_cast<int32_t>(cudaGetLastError());
+}
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_DEPENDENT_LAUNCH_CUH_
