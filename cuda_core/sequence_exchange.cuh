@@ -24,6 +24,17 @@
 //   in g + F and meets at a barrier. It makes the word absent behind that, in step u + N / 2, which
 //   is not less: causality order leads from the load to the absence.
 // Where there are no more steps than slots nothing is used again, and there is no fence.
+//
+// The words of a format with a bit to spare say by it of which lap of the ring they are, an even or
+// an odd one. Nothing is made absent, two slots are enough, and there is no fence:
+// - A reader cannot take an older word. It took that of the lap before; loads of one thread from
+//   one address do not go back; and that word has the other bit. Before the first lap all bits are
+//   set, as in odd ones.
+// - A word is not overwritten before all have read it. Its writer does so two steps later, when
+//   its block, or the other one of the cluster, has polled each word of the step between until it
+//   was there; and that was sent when the writer's had polled those of the step before. A poll
+//   that missed one would not have ended, and what overwrote it would come out of thin air, which
+//   the model rules out.
 #ifndef LLTM_SEQUENCE_EXCHANGE_CUH_
 #define LLTM_SEQUENCE_EXCHANGE_CUH_
 
@@ -38,6 +49,8 @@ namespace {
 const int kFewestSlots = 32;
 const int kMostSlots = 128;
 const int64_t kLargestRing = 8 << 20;
+// Where words say of which lap they are.
+const int kSlotsOfLaps = 2;
 
 inline int slots_of_ring(int64_t steps, int64_t slot_bytes) {
   int slots = kFewestSlots;
@@ -76,11 +89,13 @@ __device__ __forceinline__ uint4 load_words<8>(const void* p) {
                     static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32));
 }
 
-// Whether one of them is. A maximum takes fewer instructions than four comparisons, which would
-// wait for one another.
+// Whether one of them is, or of another lap. A maximum takes fewer instructions than four
+// comparisons, which would wait for one another.
 template <typename Format>
-__device__ __forceinline__ bool is_absent(uint4 v) {
-  if (Format::kLowBitClear) return ((v.x | v.y | v.z | v.w) & 1) != 0;
+__device__ __forceinline__ bool is_absent(uint4 v, uint32_t lap) {
+  if (Format::kLapBit != 0) {
+    return (((v.x ^ lap) | (v.y ^ lap) | (v.z ^ lap) | (v.w ^ lap)) & Format::kLapBit) != 0;
+  }
   if (Format::kWordBytes == 8) return max(v.x & v.y, v.z & v.w) == kAbsent;
   return max(max(v.x, v.y), max(v.z, v.w)) == kAbsent;
 }
@@ -155,8 +170,9 @@ class Reader {
   static const int kTogether = kDepth < 4 ? kDepth : 4;
 
   // Asks, and does not wait.
-  __device__ __forceinline__ void begin(const char* pieces, long long patience) {
+  __device__ __forceinline__ void begin(const char* pieces, uint32_t lap, long long patience) {
     pieces_ = pieces;
+    lap_ = lap;
     patience_ = patience;
     give_up_at_ = 0;
     gave_up_ = false;
@@ -189,7 +205,7 @@ class Reader {
     while (!gave_up_) {
       bool all_there = true;  // without branches, of which && makes some
 #pragma unroll
-      for (int c = kFrom; c < kTo; ++c) all_there &= !is_absent<Format>(words_[c % kDepth]);
+      for (int c = kFrom; c < kTo; ++c) all_there &= !is_absent<Format>(words_[c % kDepth], lap_);
       if (__all_sync(0xffffffffu, all_there)) return;
       // The clock is not free: who need not wait does not read it. This read was waited for.
       const long long now = clock64();
@@ -197,13 +213,14 @@ class Reader {
       gave_up_ = __any_sync(0xffffffffu, now > give_up_at_);
 #pragma unroll
       for (int c = kFrom; c < kTo; ++c) {
-        if (is_absent<Format>(words_[c % kDepth]))
+        if (is_absent<Format>(words_[c % kDepth], lap_))
           words_[c % kDepth] = load_words<Format::kWordBytes>(pieces_ + c * 512);
       }
     }
   }
 
   const char* pieces_;
+  uint32_t lap_;
   uint4 words_[kDepth];
   long long patience_, give_up_at_;
   bool gave_up_;

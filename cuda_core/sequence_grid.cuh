@@ -59,7 +59,7 @@ class GridBlock : protected GridPlaces<Shape> {
 
   __device__ __forceinline__ GridBlock(const SequenceShape& shape, bool from_the_end,
                                        const GridLaunch& launch, Memory& memory)
-      : Places(shape, from_the_end, launch),
+      : Places(shape, from_the_end, launch, memory.lengths),
         memory(memory),
         put_at(kept<Value>(PartialSums::place_of_thread())),
         sums_at(kept<Value>(PartialSums::place_of(item, rank * (kUnits / 2)))),
@@ -70,7 +70,7 @@ class GridBlock : protected GridPlaces<Shape> {
   }
   // Of every turn: those given, or carried on; zeros where there are neither.
   __device__ __forceinline__ void load_states(const S* given, const Value* carried) {
-    for (int turn = 0; turn < launch.turns; ++turn) {
+    for (int turn = 0; turn < this->turns(); ++turn) {
       Two state = two_of(Value(0), Value(0));
       if (inside(item, turn)) {
         const int64_t at = place(item, turn);
@@ -86,7 +86,7 @@ class GridBlock : protected GridPlaces<Shape> {
   template <typename Any>
   __device__ __forceinline__ void store_states(Any* states) {
     if (!states) return;
-    for (int turn = 0; turn < launch.turns; ++turn) {
+    for (int turn = 0; turn < this->turns(); ++turn) {
       if (!inside(item, turn)) continue;
       store_pair(state_of(turn).x, state_of(turn).y, states + place(item, turn));
     }
@@ -135,12 +135,13 @@ class GridBlock : protected GridPlaces<Shape> {
 
   // Asks for what the step of a position needs, and does not wait.
   __device__ __forceinline__ void ask(Reader& reader, Position p) const {
-    if (p.step > 0 && p.step < steps) reader.begin(pieces(p), launch.patience);
+    if (p.step > 0 && p.step < steps)
+      reader.begin(pieces(p), this->lap(p.step - 1), launch.patience);
   }
   // The same when the others have sent it: so many clocks after this block met. Where groups take
   // turns they have sent it long ago.
   __device__ __forceinline__ void ask_later(Reader& reader, Position p, unsigned met) const {
-    if (launch.turns == 1) {
+    if (this->turns() == 1) {
       while (static_cast<unsigned>(clock()) - met < launch.clocks_to_send) {
       }
     }
@@ -148,22 +149,23 @@ class GridBlock : protected GridPlaces<Shape> {
   }
 
   // This warp's part of the products, to shared memory: zero in the first step. Returns whether a
-  // block did not come; then rows of which a word is absent are not numbers, for no word is.
-  __device__ __forceinline__ bool multiply(Reader& reader, int parity, Position now) {
+  // block did not come. Then rows of which a word is absent are not numbers, for no word is; nor is
+  // any row where words of an earlier lap are read instead, or the other block gets the sums.
+  __device__ __forceinline__ bool multiply(Reader& reader, int parity, Position now,
+                                           bool is_alone = false) {
     Sums sums[kTiles][kRowTiles];
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-      for (int n = 0; n < kRowTiles; ++n) sums[tile][n].clear();
-    }
-    bool gave_up = false;
+    fill(sums, Value(0));
+    bool gave_up = kCluster > 1 && __any_sync(~0u, is_alone);
     if (now.step > 0) {
       multiply_from(reader, sums, Chunk<0>());
-      gave_up = reader.gave_up();
-      if (now.step == fence_at && now.turn == 0) {
+      gave_up |= reader.gave_up();
+      if (Numbers::kLapBit == 0 && now.step == fence_at && now.turn == 0) {
         fence();
         fence_at += launch.fence_every;
       }
+    }
+    if ((Numbers::kLapBit != 0 || kCluster > 1) && gave_up) {
+      fill(sums, __uint_as_float(0x7fc00000u));
     }
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
@@ -192,7 +194,7 @@ class GridBlock : protected GridPlaces<Shape> {
   template <typename Fill>
   __device__ __forceinline__ void fail(Position p, const Fill& fill) {
     const Value nan = report_failure().x;
-    for (int turn = 0; turn < launch.turns; ++turn) {
+    for (int turn = 0; turn < this->turns(); ++turn) {
       if (inside(item, turn)) state_of(turn) = two_of(nan, nan);
     }
     for (; p.step < steps; advance(p)) {
@@ -204,6 +206,13 @@ class GridBlock : protected GridPlaces<Shape> {
   const uint32_t put_at, sums_at;  // of this thread, in memory.sums
 
  private:
+  __device__ __forceinline__ static void fill(Sums (&sums)[kTiles][kRowTiles], Value value) {
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int n = 0; n < kRowTiles; ++n) sums[tile][n].fill(value);
+    }
+  }
   template <int c>
   struct Chunk {};
   __device__ __forceinline__ void multiply_from(Reader&, Sums (&)[kTiles][kRowTiles],

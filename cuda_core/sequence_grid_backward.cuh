@@ -54,7 +54,7 @@ class GridBackward : GridBlock<Shape> {
     typename Block::Reader reader;
     Position now = this->start();
     look_ahead(now);
-    const bool takes_turns = launch.turns > 1;
+    const bool takes_turns = this->turns() > 1;
     bool is_alone = false;
     unsigned met = 0;
     for (int count = 0;; ++count) {
@@ -69,14 +69,15 @@ class GridBackward : GridBlock<Shape> {
         }
         if (!takes_turns && kHasRoom) this->ask_later(reader, now, met);
         if (fetched.exists) {
-          copy_saved(count - 1 + kCopiesAhead, ahead);
+          Position then = this->after(now, kCopiesAhead - 1);
+          copy_saved(count - 1 + kCopiesAhead, Shape::kKeepsAhead ? ahead : then);
           if (now.step < steps) prepare(count, now);
         }
         if (!takes_turns && !kHasRoom) this->ask_later(reader, now, met);
         if (now.step >= steps) break;
       }
       const int parity = count & 1;
-      if (this->multiply(reader, parity, now) || is_alone) memory.failed[parity] = 1;
+      if (this->multiply(reader, parity, now, is_alone)) memory.failed[parity] = 1;
       if (threadIdx.x == 0) memory.partner.expect(count);
       __syncthreads();
       const bool failed = memory.failed[parity] != 0;
@@ -162,7 +163,7 @@ class GridBackward : GridBlock<Shape> {
     const Two candidate = saved(count, Shape::kCandidate);
     const Two cell = saved(count, Shape::kCell);
     Two grad = a.grad_output ? saved(count, Shape::kGrad) : Two{0, 0};
-    if (a.d_h_n && this->is_first(fetched, p)) {
+    if (a.d_h_n && this->span(fetched, p.turn).is_first(p.step)) {
       const Two last = load_pair<S>(a.d_h_n + place(fetched, p.turn));
       grad = two_of(last.x + grad.x, last.y + grad.y);
     }
@@ -186,7 +187,7 @@ class GridBackward : GridBlock<Shape> {
     if (!kHasRoom) d_cell = state_of(p.turn);
     differentiate(first, flows, d_h.x, d_cell.x, d_first);
     differentiate(second, flows, d_h.y, d_cell.y, d_second);
-    send(launch.ring + next.sent_to, Numbers());
+    send(launch.ring + next.sent_to, Shape::kKeepsAhead ? next.lap : this->lap(p.step), Numbers());
     if (next.is_inside()) state_of(p.turn) = d_cell;
     return has_come;
   }
@@ -210,13 +211,14 @@ class GridBackward : GridBlock<Shape> {
   static const int kNextGate = Shape::kPadded / (4 * Numbers::kRun) * (Shape::kRows / 8) * 512;
 
   template <typename Any>
-  __device__ __forceinline__ void send(char* to, Any) const {
+  __device__ __forceinline__ void send(char* to, uint32_t, Any) const {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate)
       store_words(to + gate * kNextGate, Any::sent(d_first[gate], d_second[gate]));
   }
-  __device__ __forceinline__ void send(char* to, Tf32Format) const {
-    store_words(to, Tf32Format::sent(d_first, d_second));
+  __device__ __forceinline__ void send(char* to, uint32_t lap, Tf32Format) const {
+    const uint4 words = Tf32Format::sent(d_first, d_second);
+    store_words(to, make_uint4(words.x | lap, words.y | lap, words.z | lap, words.w | lap));
   }
   __device__ __forceinline__ void remove(char* at) const {
 #pragma unroll

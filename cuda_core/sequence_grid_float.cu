@@ -14,24 +14,25 @@ typedef GridKernels<SplitTf32Format, float> SplitTf32;
 GridTable forward_table_of_tf32() {
   return {{
       // 256 units
-      Short::forward<16, 8, 1, 1, 1>(1),
-      Short::forward<32, 8, 1, 1, 1>(1, 600),
-      Short::forward<32, 16, 1, 1, 2>(4),
+      Short::forward<16, 8, 1, 1, 1>(500),
+      Short::forward<32, 8, 1, 1, 1>(600),
+      Short::forward_in_turns<32, 16, 1, 1, 2>(4),
       // 512
-      Short::forward<16, 8, 2, 2, 2>(1),
-      Short::forward<32, 8, 2, 2, 2>(1, 500),
-      Short::forward<32, 16, 2, 2, 4>(8),
+      Short::forward<16, 8, 2, 1, 2>(500),
+      Short::forward<32, 8, 2, 2, 2>(600),
+      Short::forward_in_turns<32, 16, 2, 2, 4>(8),
       // 768
-      Short::forward<16, 8, 3, 2, 3>(1),
-      Short::forward<32, 8, 3, 2, 3>(8),
+      Short::forward<16, 8, 3, 2, 3>(500),
+      Short::forward_in_turns<32, 8, 3, 3, 3>(8),
       // 1024
-      Short::forward<16, 8, 4, 4, 4>(1),
-      Short::forward<32, 8, 4, 3, 4>(8),
+      Short::forward<16, 8, 4, 4, 4>(500),
+      Short::forward_in_turns<32, 8, 4, 3, 4>(8),
       // 1536
-      Short::forward<16, 16, 4, 1, 8, 12>(8, 800),
+      Short::forward<32, 8, 6, 3, 4>(300),
+      Short::forward_in_turns<16, 16, 4, 2, 8, 12>(8, 800),
       // 2048
-      Short::forward<16, 8, 8, 6, 8>(2),
-      Short::forward<16, 16, 8, 4, 8>(8, 700),
+      Short::forward_in_turns<16, 8, 8, 6, 8>(2),
+      Short::forward_in_turns<16, 16, 8, 4, 8>(8, 700),
   }};
 }
 
@@ -39,42 +40,46 @@ GridTable forward_table(bool tf32) {
   if (tf32) return forward_table_of_tf32();
   return {{
       // 256 units
-      Split::forward<16, 8, 2, 2, 2>(1),
-      Split::forward<32, 8, 2, 2, 2>(1, 600),
-      Split::forward<32, 16, 2, 1, 4>(4),
+      Split::forward<16, 8, 2, 2, 2>(),
+      Split::forward<32, 8, 2, 2, 2>(600),
+      Split::forward_in_turns<32, 16, 2, 1, 4>(4),
       // 512
-      Split::forward<16, 8, 4, 2, 4>(1),
-      Split::forward<32, 8, 4, 2, 4>(8, 600),
+      Split::forward<16, 8, 4, 3, 4>(),
+      Split::forward<32, 8, 4, 2, 4>(),
+      Split::forward_in_turns<32, 8, 4, 2, 4>(8),
       // 768
-      Split::forward<16, 8, 4, 2, 4, 12>(1, 600),
-      Split::forward<16, 16, 4, 1, 4, 12>(8),
+      Split::forward<16, 8, 4, 2, 4, 12>(),
+      Split::forward_in_turns<16, 16, 4, 1, 4, 12>(8),
       // 1024
-      Split::forward<16, 8, 4, 1, 4, 16>(1, 700),
-      Split::forward<16, 16, 8, 2, 4>(8),
+      Split::forward_in_turns<16, 8, 4, 1, 4, 16>(1, 500),
+      Split::forward_in_turns<16, 16, 8, 2, 4>(8),
       // 1536
-      Split::forward<16, 8, 12, 6, 4>(8),
+      Split::forward_in_turns<16, 8, 12, 6, 4>(8),
   }};
 }
 
 GridTable backward_table_of_tf32() {
   return {{
       // 256 units
-      Tf32::backward<16, 8, 4, 4, 4>(1),
-      Tf32::backward<32, 8, 4, 4, 4>(1, 300),
-      Tf32::backward<32, 16, 4, 3, 8>(4),
+      Tf32::backward<16, 8, 2, 2, 2, 16>(),
+      Tf32::backward<32, 8, 4, 4, 4>(300),
+      Tf32::backward_in_turns<32, 16, 4, 4, 8>(4),
       // 512
-      Tf32::backward<16, 8, 4, 4, 4, 16>(1, 300),
-      Tf32::backward<32, 8, 4, 2, 4, 16>(8, 500),
+      Tf32::backward<16, 8, 4, 2, 4, 16>(),
+      Tf32::backward<32, 8, 4, 2, 4, 16>(500),
+      Tf32::backward_by_two_in_turns<32, 16, 4, 3, 4>(4),
+      Tf32::backward_in_turns<32, 8, 4, 2, 4, 16>(8),
       // 768
-      Tf32::backward_by_two<16, 8, 4, 2, 4, 12>(1, 800),
-      Tf32::backward_by_two<16, 16, 4, 1, 8, 12>(4),
-      Tf32::backward<32, 8, 12, 5, 8>(8),
+      Tf32::backward<16, 8, 6, 2, 6, 16>(500),
+      Tf32::backward_by_two_in_turns<16, 16, 4, 2, 8, 12>(4),
+      Tf32::backward_in_turns<32, 8, 12, 6, 6>(8),
       // 1024
-      Tf32::backward_by_two<16, 8, 4, 1, 4, 16>(1, 900),
-      Tf32::backward<16, 16, 8, 3, 4, 16>(4),
+      Tf32::backward_in_turns<16, 8, 8, 5, 4, 16>(1),
+      Tf32::backward_by_two_in_turns<16, 16, 4, 2, 4, 16>(4),
       // 1536
-      Tf32::backward_by_two<16, 16, 12, 6, 8>(2, 1000),
-      Tf32::backward<16, 8, 16, 6, 8, 12>(4),
+      Tf32::backward_by_two<16, 16, 12, 6, 8>(800),
+      Tf32::backward_by_two_in_turns<16, 16, 12, 6, 6>(2),
+      Tf32::backward_in_turns<16, 8, 16, 6, 8, 12>(4),
   }};
 }
 
@@ -82,21 +87,22 @@ GridTable backward_table(bool tf32) {
   if (tf32) return backward_table_of_tf32();
   return {{
       // 256 units
-      SplitTf32::backward<16, 8, 4, 4, 4, 12>(1, 300),
-      SplitTf32::backward<32, 8, 4, 2, 4, 12>(8, 500),
+      SplitTf32::backward<16, 8, 3, 3, 3, 16>(),
+      SplitTf32::backward_in_turns<32, 8, 4, 2, 4, 12>(8, 500),
       // 512
-      SplitTf32::backward_by_two<16, 8, 4, 1, 4, 12>(1, 700),
-      SplitTf32::backward_by_two<16, 16, 4, 1, 8, 12>(4, 1000),
-      SplitTf32::backward<16, 16, 6, 4, 4, 16>(8, 700),
+      SplitTf32::backward_by_two<16, 8, 4, 1, 4, 12>(600),
+      SplitTf32::backward_by_two<16, 16, 4, 0, 8, 12>(800),
+      SplitTf32::backward_by_two_in_turns<16, 16, 4, 0, 8, 12>(4),
+      SplitTf32::backward_in_turns<16, 16, 6, 4, 4, 16>(8, 700),
       // 768
-      SplitTf32::backward<16, 8, 9, 6, 3, 16>(1, 300),
-      SplitTf32::backward<16, 16, 9, 3, 4, 16>(8),
+      SplitTf32::backward_in_turns<16, 8, 9, 5, 3, 16>(1, 300),
+      SplitTf32::backward_in_turns<16, 16, 9, 3, 4, 16>(8),
       // 1024
-      SplitTf32::backward<16, 8, 12, 5, 3, 16>(1, 300),
-      SplitTf32::backward<16, 16, 12, 3, 4, 16>(8),
+      SplitTf32::backward_in_turns<16, 8, 12, 5, 3, 16>(1),
+      SplitTf32::backward_in_turns<16, 16, 12, 3, 4, 16>(8),
       // 1536
-      SplitTf32::backward_by_two<16, 16, 18, 9, 4>(4),
-      SplitTf32::backward<16, 8, 24, 8, 8, 12>(8),
+      SplitTf32::backward_by_two_in_turns<16, 16, 18, 9, 4>(4),
+      SplitTf32::backward_in_turns<16, 8, 24, 8, 8, 12>(8),
   }};
 }
 

@@ -211,7 +211,7 @@ class GridForward : GridBlock<Shape> {
     if (!next.is_inside()) return;
     const int64_t at = place(item, p);
     store_pair(first.new_h, second.new_h, a.output + at);
-    if (a.h_n && this->is_last(p))
+    if (a.h_n && this->span(item, p.turn).is_last(p.step))
       store_pair(first.new_h, second.new_h, a.h_n + place(item, p.turn));
     if (!a.new_cell) return;
     store_pair(first.new_cell, second.new_cell, a.new_cell + at);

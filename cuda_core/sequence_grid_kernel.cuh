@@ -22,39 +22,71 @@ struct GridKernel {
   int units;       // of a block
   int rows;        // of a group
   int bytes;       // exchanged, of a unit of a row
+  bool has_laps;   // words say of which lap of the ring they are
   int most_turns;  // with more, the next kernel or steps one by one are as fast
   int clocks_to_send;
 };
 
 template <typename Shape>
 GridKernel grid_kernel(const void* kernel, int most_turns, int clocks_to_send) {
-  return {kernel,        &Shape::memory_bytes, Shape::kThreads, Shape::kCluster, Shape::kPadded,
-          Shape::kUnits, Shape::kRows,         Shape::kBytes,   most_turns,      clocks_to_send};
+  return {kernel,          &Shape::memory_bytes, Shape::kThreads,
+          Shape::kCluster, Shape::kPadded,       Shape::kUnits,
+          Shape::kRows,    Shape::kBytes,        Shape::Numbers::kLapBit != 0,
+          most_turns,      clocks_to_send};
 }
 
 // The kernels of a number format and a type, by units, rows, chunks, those in registers, pieces
-// under way, warps, and the most turns.
+// under way and warps. Those in turns are for more than one group of rows a block.
 template <typename Format, typename S>
-struct GridKernels {
-  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
-  static GridKernel forward(int most_turns, int clocks_to_send = kClocksToSend) {
-    typedef ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps> Shape;
+class GridKernels {
+  template <typename Shape>
+  static GridKernel forward_of(int most_turns, int clocks_to_send) {
     return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_forward_kernel<Shape>),
                               most_turns, clocks_to_send);
   }
-  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
-  static GridKernel backward(int most_turns, int clocks_to_send = kClocksToSend) {
-    typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 1> Shape;
+  template <typename Shape>
+  static GridKernel backward_of(int most_turns, int clocks_to_send) {
     return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
                               most_turns, clocks_to_send);
   }
+
+ public:
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel forward(int clocks_to_send = kClocksToSend) {
+    return forward_of<
+        ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, true>>(
+        1, clocks_to_send);
+  }
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel forward_in_turns(int most_turns, int clocks_to_send = kClocksToSend) {
+    return forward_of<
+        ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, false>>(
+        most_turns, clocks_to_send);
+  }
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel backward(int clocks_to_send = kClocksToSend) {
+    return backward_of<
+        BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 1, true>>(
+        1, clocks_to_send);
+  }
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel backward_in_turns(int most_turns, int clocks_to_send = kClocksToSend) {
+    return backward_of<
+        BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 1, false>>(
+        most_turns, clocks_to_send);
+  }
   // The same by clusters of two blocks.
   template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
-  static GridKernel backward_by_two(int most_turns, int clocks_to_send = kClocksToSend) {
-    typedef BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 2> Shape;
-    return grid_kernel<Shape>(reinterpret_cast<const void*>(&grid_backward_kernel<Shape>),
-                              most_turns < kMostTurnsOfCluster ? most_turns : kMostTurnsOfCluster,
-                              clocks_to_send);
+  static GridKernel backward_by_two(int clocks_to_send = kClocksToSend) {
+    return backward_of<
+        BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 2, true>>(
+        1, clocks_to_send);
+  }
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel backward_by_two_in_turns(int most_turns, int clocks_to_send = kClocksToSend) {
+    return backward_of<
+        BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 2, false>>(
+        most_turns < kMostTurnsOfCluster ? most_turns : kMostTurnsOfCluster, clocks_to_send);
   }
 };
 

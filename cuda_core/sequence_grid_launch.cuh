@@ -20,7 +20,7 @@ const long long kLongestPatience = 1LL << 62;
 // For one type, pass and accuracy, by padding, then by preference; its end has no kernel. Made anew
 // where it is needed: nvcc would export a static table of a template.
 struct GridTable {
-  GridKernel kernels[16];
+  GridKernel kernels[20];
 };
 
 struct GridChoice {
@@ -58,7 +58,8 @@ inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
     choice.launch.blocks = blocks;
     const int64_t rows = static_cast<int64_t>(blocks / slices) * turns * kernel.rows;
     choice.launch.slot_bytes = static_cast<uint32_t>(rows * kernel.padded * kernel.bytes);
-    const int slots = slots_of_ring(s.steps, choice.launch.slot_bytes);
+    const int slots =
+        kernel.has_laps ? kSlotsOfLaps : slots_of_ring(s.steps, choice.launch.slot_bytes);
     choice.launch.slots = slots;
     choice.launch.fence_every = fence_every(s.steps, slots);
     choice.ring_bytes = (s.steps < slots ? s.steps : slots) * int64_t{choice.launch.slot_bytes};

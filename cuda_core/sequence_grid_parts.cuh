@@ -8,6 +8,7 @@
 #include "sequence_block.cuh"
 #include "sequence_exchange.cuh"
 #include "sequence_gradient.cuh"
+#include "sequence_grid_items.cuh"
 #include "tensor_core_double.cuh"
 #include "tensor_core_tf32.cuh"
 
@@ -19,6 +20,8 @@ const int kCopiesAhead = 3;
 // Steps after which a weight that lies between two neighbours of its format changes to the other
 // one: if it stayed, its error would add up in a long sequence, as those of rounding do not.
 const int kTurnSteps = 128;
+// Groups of rows that a block may have.
+const int kMostTurns = 8;
 
 // The launch, beside the arguments of the sequence. A block has one of `slices` slices of the units
 // and `turns` groups of rows, which take turns in every step.
@@ -34,32 +37,6 @@ struct GridLaunch {
   int slots;  // a power of two
   int fence_every;
   int32_t* failure;
-};
-
-// Which units and rows an item has.
-template <int kUnits, int kRows, int kThreads>
-struct Item {
-  static const int kCount = kUnits / 2 * kRows;
-  static_assert(kCount <= kThreads, "a thread has at most one item");
-  // The first thread of those that fetch what the items need: others, where there are as many.
-  static const int kFirstFetcher = 2 * kCount <= kThreads ? kCount : 0;
-
-  int number;
-  int pair;      // of units of the block
-  int row_pair;  // of rows of the group
-  int row;       // of the group
-  int unit;      // of the state, even
-  bool exists;
-  bool has_unit;
-
-  __device__ __forceinline__ Item(int number, int slice, int H)
-      : number(number),
-        pair((number >> 1) % (kUnits / 2)),
-        row_pair((number >> 1) / (kUnits / 2)),
-        row(2 * row_pair + (number & 1)),
-        unit(slice * kUnits + 2 * pair),
-        exists(number >= 0 && number < kCount),
-        has_unit(exists && unit < H) {}
 };
 
 // Values in shared memory, two or four of them in a few loads.
@@ -225,22 +202,18 @@ template <>
 __device__ __forceinline__ double2 load_pair<double>(const void* p) {
   return *static_cast<const double2*>(p);
 }
+// Stores of what nobody reads soon: what is exchanged shall stay in the L2 cache rather than they.
 template <typename S>
 __device__ __forceinline__ void store_pair(float first, float second, S* p) {
-  *reinterpret_cast<uint32_t*>(p) = rounded_pair<S>(first, second);
+  const uint32_t word = rounded_pair<S>(first, second);
+  asm volatile("st.global.cs.u32 [%0], %1;" ::"l"(p), "r"(word) : "memory");
 }
 __device__ __forceinline__ void store_pair(float first, float second, float* p) {
-  *reinterpret_cast<float2*>(p) = make_float2(first, second);
+  asm volatile("st.global.cs.v2.f32 [%0], {%1,%2};" ::"l"(p), "f"(first), "f"(second) : "memory");
 }
 __device__ __forceinline__ void store_pair(double first, double second, double* p) {
-  *reinterpret_cast<double2*>(p) = make_double2(first, second);
+  asm volatile("st.global.cs.v2.f64 [%0], {%1,%2};" ::"l"(p), "d"(first), "d"(second) : "memory");
 }
-
-// Counts through the steps and, in each, the turns.
-struct Position {
-  int step, turn;
-  int64_t start;  // of the step's rows in an array of states
-};
 
 }  // namespace
 }  // namespace lltm

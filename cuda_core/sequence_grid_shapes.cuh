@@ -15,7 +15,7 @@ namespace lltm {
 namespace {
 
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_, int kDepth_, int kWarps_>
+          int kInRegisters_, int kDepth_, int kWarps_, bool kOneGroup_>
 struct ForwardShape {
   typedef Format Numbers;
   typedef Storage S;
@@ -25,6 +25,7 @@ struct ForwardShape {
   static const int kInRegisters = kInRegisters_;
   static const int kDepth = kDepth_;
   static const int kWarps = kWarps_;
+  static const bool kOneGroup = kOneGroup_;
   static const int kThreads = 32 * kWarps;
   typedef lltm::Item<kUnits, kRows, kThreads> Item;
   static const int kGates = 3;
@@ -41,6 +42,7 @@ struct ForwardShape {
     PartialSums sums;
     Pair<S> gates[kCopiesAhead + 1][3][Item::kCount];
     unsigned largest;
+    int lengths[kOneGroup ? kRows : kMostTurns * kRows];
     volatile int failed[2];  // whether a block did not come, by the parity of the count
     typename Vector<ComputeType<S>>::Two states[1];  // the cells, of every turn kCount
   };
@@ -50,7 +52,7 @@ struct ForwardShape {
 };
 
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_, int kDepth_, int kWarps_, int kCluster_>
+          int kInRegisters_, int kDepth_, int kWarps_, int kCluster_, bool kOneGroup_>
 struct BackwardShape {
   typedef Format Numbers;
   typedef Storage S;
@@ -60,6 +62,7 @@ struct BackwardShape {
   static const int kInRegisters = kInRegisters_;
   static const int kDepth = kDepth_;
   static const int kWarps = kWarps_;
+  static const bool kOneGroup = kOneGroup_;
   static const int kCluster = kCluster_;
   static const int kThreads = 32 * kWarps;
   typedef lltm::Item<kUnits, kRows, kThreads> Item;
@@ -74,6 +77,9 @@ struct BackwardShape {
   // In shared memory, by cp.async
   enum { kInput, kOutput, kCandidate, kCell, kGrad, kSaved };
 
+  // Whether a thread keeps the position that it copies for. Of so many units and rows the weights
+  // and the sums fill the registers, and it computes it anew.
+  static const bool kKeepsAhead = kUnits != 16 || kRows != 16 || sizeof(ComputeType<S>) == 8;
   // Whether one thread prepares what another one needs.
   static const bool kHandsOver = Item::kFirstFetcher > 0;
 
@@ -84,6 +90,7 @@ struct BackwardShape {
     Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];
     CoefficientPairs<ComputeType<S>, kHandsOver ? Item::kCount : 1> prepared[2];
     PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount> partner;
+    int lengths[kOneGroup ? kRows : kMostTurns * kRows];
     volatile int failed[2];  // whether a block did not come, by the parity of the count
     typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
   };

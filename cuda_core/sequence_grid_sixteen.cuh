@@ -15,52 +15,55 @@ struct SixteenBitKernels {
   static GridTable forward_table() {
     return {{
         // 256 units
-        Of::template forward<16, 8, 1, 1, 1>(1),
-        Of::template forward<32, 8, 1, 1, 1>(1, 500),
-        Of::template forward<32, 16, 1, 1, 2>(4),
+        Of::template forward<16, 8, 1, 1, 1>(),
+        Of::template forward<32, 8, 1, 1, 1>(500),
+        Of::template forward_in_turns<32, 16, 1, 1, 2>(4),
         // 512
-        Of::template forward<16, 8, 2, 2, 2>(1),
-        Of::template forward<32, 8, 2, 2, 2>(1),
-        Of::template forward<32, 16, 2, 2, 4>(8),
+        Of::template forward<16, 8, 2, 1, 2>(500),
+        Of::template forward<32, 8, 2, 2, 2>(600),
+        Of::template forward_in_turns<32, 16, 2, 2, 4>(8),
         // 768
-        Of::template forward<16, 8, 3, 2, 3>(1),
-        Of::template forward<32, 8, 3, 3, 3>(8),
-        Of::template forward<32, 16, 3, 2, 6>(8),
+        Of::template forward<16, 8, 3, 2, 3>(500),
+        Of::template forward_in_turns<32, 8, 3, 3, 3>(8),
+        Of::template forward_in_turns<32, 16, 3, 2, 6>(8),
         // 1024
-        Of::template forward<16, 8, 4, 4, 4>(1),
-        Of::template forward<32, 8, 4, 3, 4>(8),
-        Of::template forward<32, 16, 4, 3, 6>(8),
+        Of::template forward<16, 8, 4, 2, 4>(500),
+        Of::template forward_in_turns<32, 8, 4, 3, 4>(8),
+        Of::template forward_in_turns<32, 16, 4, 3, 6>(8),
         // 1536
-        Of::template forward<32, 8, 6, 3, 4>(1),
-        Of::template forward<16, 16, 4, 2, 8, 12>(4, 600),
+        Of::template forward<32, 8, 6, 3, 4>(300),
+        Of::template forward_in_turns<16, 16, 4, 2, 8, 12>(4, 600),
         // 2048
-        Of::template forward<16, 8, 8, 6, 8>(2),
-        Of::template forward<16, 16, 8, 4, 8>(4, 700),
+        Of::template forward_in_turns<16, 8, 8, 6, 8>(2),
+        Of::template forward_in_turns<16, 16, 8, 7, 4>(4),
     }};
   }
   static GridTable backward_table() {
     return {{
         // 256 units
-        Of::template backward<16, 8, 2, 2, 2, 12>(1),
-        Of::template backward<32, 8, 2, 2, 2, 12>(1),
-        Of::template backward<32, 16, 2, 2, 4, 12>(4, 700),
+        Of::template backward<16, 8, 2, 2, 2, 12>(300),
+        Of::template backward<32, 8, 2, 2, 2, 12>(),
+        Of::template backward_in_turns<32, 16, 2, 2, 4, 12>(4, 700),
         // 512
-        Of::template backward<16, 8, 4, 4, 4, 12>(1),
-        Of::template backward<32, 8, 4, 3, 4, 12>(1),
-        Of::template backward<32, 16, 4, 4, 8, 12>(8, 600),
+        Of::template backward<16, 8, 4, 4, 4, 12>(),
+        Of::template backward<32, 8, 4, 4, 4, 12>(500),
+        Of::template backward_in_turns<32, 16, 4, 4, 8, 12>(8, 600),
         // 768
-        Of::template backward<16, 8, 6, 6, 6, 12>(1, 500),
-        Of::template backward<32, 16, 6, 2, 8, 12>(8, 700),
+        Of::template backward<16, 8, 6, 6, 6, 12>(500),
+        Of::template backward<32, 16, 6, 5, 4, 12>(500),
+        Of::template backward_in_turns<32, 8, 6, 5, 6, 12>(8),
+        Of::template backward_in_turns<32, 16, 6, 2, 8, 12>(8, 700),
         // 1024
-        Of::template backward<16, 8, 6, 6, 6, 16>(1),
-        Of::template backward<32, 16, 6, 3, 4, 16>(8, 600),
+        Of::template backward<16, 8, 6, 6, 6, 16>(500),
+        Of::template backward_by_two<32, 16, 6, 3, 12>(500),
+        Of::template backward_in_turns<32, 16, 6, 3, 4, 16>(8, 600),
         // 1536
-        Of::template backward_by_two<16, 16, 6, 5, 4, 12>(1, 800),
-        Of::template backward_by_two<16, 16, 6, 3, 8, 12>(4),
-        Of::template backward<32, 8, 12, 5, 4, 12>(4),
+        Of::template backward<32, 8, 12, 5, 4, 12>(300),
+        Of::template backward_by_two_in_turns<16, 16, 6, 3, 8, 12>(4),
+        Of::template backward_in_turns<32, 8, 12, 5, 4, 12>(4),
         // 2048
-        Of::template backward_by_two<16, 16, 8, 5, 4, 12>(4, 800),
-        Of::template backward<16, 16, 16, 6, 8, 12>(4),
+        Of::template backward_by_two_in_turns<16, 16, 6, 3, 4, 16>(4, 800),
+        Of::template backward_in_turns<16, 16, 16, 6, 8, 12>(4),
     }};
   }
 };

@@ -4,7 +4,8 @@
 // A product is A (16 units, K) times B (K, 8 rows), K in runs: a lane holds kRun neighbouring
 // values of K of one unit or row, of B in 16 bytes. Both operands have their K in the same order,
 // so the order is free. `sent` makes a pair of neighbouring values the words of B, and `run` the
-// values of A, which takes many instructions where kLongRun says so.
+// values of A, which takes many instructions where kLongRun says so. kLapBit: of a word, for the
+// exchange; zero where all bits are needed.
 #ifndef LLTM_TENSOR_CORE_CUH_
 #define LLTM_TENSOR_CORE_CUH_
 
@@ -72,10 +73,11 @@ template <typename Value, bool kInTwo>
 struct Sums {
   Value main[4];
   Value cross[4];
-  __device__ __forceinline__ void clear() {
+  __device__ __forceinline__ void fill(Value value) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) main[i] = cross[i] = 0;
+    for (int i = 0; i < 4; ++i) main[i] = cross[i] = value;
   }
+  __device__ __forceinline__ void clear() { fill(0); }
   __device__ __forceinline__ Value* other() { return kInTwo ? cross : main; }
   __device__ __forceinline__ Value total(int i) const {
     return kInTwo ? main[i] + cross[i] : main[i];
@@ -95,7 +97,7 @@ struct SixteenBits {
   static const int kRun = 8;
   static const int kWordBytes = 4;
   static const bool kGatesTogether = false;
-  static const bool kLowBitClear = false;
+  static const uint32_t kLapBit = 0;
   static const bool kLongRun = false;
 
   __device__ static __forceinline__ uint4 run(const float* v) {
@@ -157,7 +159,7 @@ struct SplitFormat {
   static const bool kScaled = true;
   static const int kRun = 4;
   static const int kWordBytes = 4;
-  static const bool kLowBitClear = false;
+  static const uint32_t kLapBit = 0;
   static const bool kLongRun = true;
   static constexpr float kTruncated = 0.61f / (1 << 24);  // measured on an H200
 

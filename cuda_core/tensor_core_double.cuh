@@ -20,7 +20,7 @@ struct DoubleFormat {
   typedef ulonglong2 Sent;
   static const int kRun = 2;
   static const bool kGatesTogether = false;
-  static const bool kLowBitClear = false;
+  static const uint32_t kLapBit = 0;
   static const bool kLongRun = false;
   static const int kWordBytes = 8;
 

@@ -22,8 +22,8 @@ __device__ __forceinline__ void mma_tf32(float* c, uint4 a, uint32_t b0, uint32_
 }
 
 // At the accuracy of TF32. A run is the three gates of two units, a step of K a gate. The 19 bits
-// of each are sent in 8 bytes: the first word has the first gate and the upper 12 bits of the
-// second, the other word the third gate and the lower 7. The lowest bit of both is zero.
+// of each are sent in 8 bytes: the first word has the first gate and, lowest, the upper 12 bits of
+// the second, the other word the third gate and the lower 7. The bit between says the lap.
 struct Tf32Format {
   typedef FastMath Math;
   struct Units {
@@ -36,7 +36,7 @@ struct Tf32Format {
   static const int kRun = 6;
   static const int kWordBytes = 4;
   static const bool kGatesTogether = true;
-  static const bool kLowBitClear = true;
+  static const uint32_t kLapBit = 0x1000;
   static const bool kLongRun = false;
 
   __device__ static __forceinline__ uint32_t rounded(float x) {
@@ -72,14 +72,14 @@ struct Tf32Format {
 
  private:
   __device__ static __forceinline__ uint32_t first_word(const float* gates) {
-    return rounded(gates[0]) | (rounded(gates[1]) >> 19 & 0x1ffeu);
+    return rounded(gates[0]) | rounded(gates[1]) >> 20;
   }
   __device__ static __forceinline__ uint32_t other_word(const float* gates) {
-    return rounded(gates[2]) | (rounded(gates[1]) >> 7 & 0x1fc0u);
+    return rounded(gates[2]) | (rounded(gates[1]) >> 8 & 0xfe0u);
   }
   __device__ static __forceinline__ uint32_t main_of(uint32_t word) { return word & 0xffffe000u; }
   __device__ static __forceinline__ uint32_t second_of(uint32_t first, uint32_t other) {
-    return first << 19 | (other << 7 & 0xfe000u);
+    return first << 20 | (other << 8 & 0xfe000u);
   }
 };
 
@@ -93,7 +93,7 @@ struct SplitTf32Format {
   static const int kRun = 4;
   static const int kWordBytes = 4;
   static const bool kGatesTogether = false;
-  static const bool kLowBitClear = true;
+  static const uint32_t kLapBit = 0;
   static const bool kLongRun = false;
   static constexpr float kTruncated = 0.85f / (1 << 24);  // measured on an H200
 

@@ -1,0 +1,57 @@
+// What a thread of sequence_grid.cuh computes, and when.
+#ifndef LLTM_SEQUENCE_GRID_ITEMS_CUH_
+#define LLTM_SEQUENCE_GRID_ITEMS_CUH_
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+namespace lltm {
+namespace {
+
+// Counts through the steps and, in each, the turns.
+struct Position {
+  int step, turn;
+  int64_t start;  // of the step's rows in an array of states
+};
+
+// The steps of a row of packed data, in the order in which they are taken.
+struct Span {
+  int begin, end;
+
+  __device__ __forceinline__ bool has(int step) const { return step >= begin && step < end; }
+  __device__ __forceinline__ bool is_first(int step) const { return step == begin; }
+  __device__ __forceinline__ bool is_last(int step) const { return step + 1 == end; }
+};
+
+// Which units and rows an item has.
+template <int kUnits, int kRows, int kThreads>
+struct Item {
+  static const int kCount = kUnits / 2 * kRows;
+  static_assert(kCount <= kThreads, "a thread has at most one item");
+  // The first thread of those that fetch what the items need: others, where there are as many.
+  static const int kFirstFetcher = 2 * kCount <= kThreads ? kCount : 0;
+
+  int number;
+  int pair;      // of units of the block
+  int row_pair;  // of rows of the group
+  int row;       // of the group
+  int unit;      // of the state, even
+  bool exists;
+  bool has_unit;
+  Span span;  // of its row in the first group
+
+  __device__ __forceinline__ Item(int number, int slice, int H)
+      : number(number),
+        pair((number >> 1) % (kUnits / 2)),
+        row_pair((number >> 1) / (kUnits / 2)),
+        row(2 * row_pair + (number & 1)),
+        unit(slice * kUnits + 2 * pair),
+        exists(number >= 0 && number < kCount),
+        has_unit(exists && unit < H),
+        span() {}
+};
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_GRID_ITEMS_CUH_
