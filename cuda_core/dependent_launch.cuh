@@ -1,6 +1,6 @@
 // Programmatic dependent launch: the blocks of a kernel start while the one before it in the stream
 // ends, and wait there until its memory is visible. Of Hopper and later GPUs, and of CUDA 12.3,
-// since when graphs capture it.
+// since when graphs capture it, as programmatic edges.
 #ifndef LLTM_DEPENDENT_LAUNCH_CUH_
 #define LLTM_DEPENDENT_LAUNCH_CUH_
 
@@ -26,10 +26,13 @@ __device__ __forceinline__ void await_earlier_kernels() {
 }
 
 #ifdef LLTM_DEPENDENT_LAUNCH
-// Whether the kernels wait: the GPU, its driver and the code that it runs.
+// Whether the kernels wait: the GPU and the code that it runs; and whether runtime and driver
+// capture it.
 inline bool has_dependent_launch() {
-  int version = 0;
-  return cudaDriverGetVersion(&version) == cudaSuccess && version >= 12030 && has_code_since(900);
+  int runtime = 0, driver = 0;
+  if (cudaRuntimeGetVersion(&runtime) != cudaSuccess || runtime < 12030) return false;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver < 12030) return false;
+  return device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9 && has_own_code();
 }
 #endif
 

@@ -15,15 +15,15 @@ inline int device_attribute(cudaDeviceAttr attribute) {
   return cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess ? value : 0;
 }
 
-// Whether this binary has code for the current GPU that was compiled for an architecture from
-// `first` on, 900 say: it runs PTX of older ones, too.
-inline bool has_code_since(int first) {
+// Whether this binary has machine code for just the current GPU. Others it runs by PTX, maybe that
+// of a far older one.
+inline bool has_own_code() {
 #ifdef __CUDA_ARCH_LIST__
   const int current = 100 * device_attribute(cudaDevAttrComputeCapabilityMajor) +
                       10 * device_attribute(cudaDevAttrComputeCapabilityMinor);
   const int archs[] = {__CUDA_ARCH_LIST__};
   for (const int arch : archs) {
-    if (arch >= first && arch <= current) return true;
+    if (arch == current) return true;
   }
 #endif
   return false;
@@ -31,7 +31,7 @@ inline bool has_code_since(int first) {
 
 // Whether it is a Hopper GPU, and the kernels for it are not empty.
 inline bool has_hopper_kernels() {
-  return device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && has_code_since(900);
+  return device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && has_own_code();
 }
 
 }  // namespace

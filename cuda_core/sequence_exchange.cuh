@@ -30,11 +30,12 @@
 // - A reader cannot take an older word. It took that of the lap before; loads of one thread from
 //   one address do not go back; and that word has the other bit. Before the first lap all bits are
 //   set, as in odd ones.
-// - A word is not overwritten before all have read it. Its writer does so two steps later, when
-//   its block, or the other one of the cluster, has polled each word of the step between until it
-//   was there; and that was sent when the writer's had polled those of the step before. A poll
-//   that missed one would not have ended, and what overwrote it would come out of thin air, which
-//   the model rules out.
+// - A word is not overwritten before all have read it, as long as no block gives up. Its writer
+//   does so two steps later, when its block, or the other one of the cluster, has polled each word
+//   of the step between until it was there; and that was sent when the writer's had polled those
+//   of the step before. A poll that missed one would not have ended, and what overwrote it would
+//   have been stored for that poll to end: out of thin air, which the model rules out. Nor does a
+//   GPU store ahead of a loop; each polled word is in its register before its block meets.
 #ifndef LLTM_SEQUENCE_EXCHANGE_CUH_
 #define LLTM_SEQUENCE_EXCHANGE_CUH_
 

@@ -76,6 +76,7 @@ GridTable backward_table_of_tf32() {
       // 1024
       Tf32::backward_in_turns<16, 8, 8, 5, 4, 16>(1),
       Tf32::backward_by_two_in_turns<16, 16, 4, 2, 4, 16>(4),
+      Tf32::backward_in_turns<16, 16, 8, 3, 4, 16>(4),
       // 1536
       Tf32::backward_by_two<16, 16, 12, 6, 8>(800),
       Tf32::backward_by_two_in_turns<16, 16, 12, 6, 6>(2),

@@ -29,10 +29,18 @@ struct GridKernel {
 
 template <typename Shape>
 GridKernel grid_kernel(const void* kernel, int most_turns, int clocks_to_send) {
-  return {kernel,          &Shape::memory_bytes, Shape::kThreads,
-          Shape::kCluster, Shape::kPadded,       Shape::kUnits,
-          Shape::kRows,    Shape::kBytes,        Shape::Numbers::kLapBit != 0,
-          most_turns,      clocks_to_send};
+  const int bound = Shape::kCluster > 1 ? kMostTurnsOfCluster : kMostTurns;
+  return {kernel,
+          &Shape::memory_bytes,
+          Shape::kThreads,
+          Shape::kCluster,
+          Shape::kPadded,
+          Shape::kUnits,
+          Shape::kRows,
+          Shape::kBytes,
+          Shape::Numbers::kLapBit != 0,
+          most_turns < bound ? most_turns : bound,
+          clocks_to_send};
 }
 
 // The kernels of a number format and a type, by units, rows, chunks, those in registers, pieces
@@ -86,7 +94,7 @@ class GridKernels {
   static GridKernel backward_by_two_in_turns(int most_turns, int clocks_to_send = kClocksToSend) {
     return backward_of<
         BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 2, false>>(
-        most_turns < kMostTurnsOfCluster ? most_turns : kMostTurnsOfCluster, clocks_to_send);
+        most_turns, clocks_to_send);
   }
 };
 

@@ -155,7 +155,7 @@ class GridPlaces {
     if (!packed) return steps;
     int least = 0, most = steps;  // the later a step, the fewer rows have it
     while (least < most) {
-      const int step = (least + most) / 2;
+      const int step = least + (most - least) / 2;
       if (row < first_rows[step + 1] - first_rows[step]) {
         least = step + 1;
       } else {
