@@ -32,7 +32,7 @@ inline bool has_dependent_launch() {
   int runtime = 0, driver = 0;
   if (cudaRuntimeGetVersion(&runtime) != cudaSuccess || runtime < 12030) return false;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver < 12030) return false;
-  return device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9 && has_own_code();
+  return own_architecture() >= 900;
 }
 #endif
 

@@ -15,24 +15,22 @@ inline int device_attribute(cudaDeviceAttr attribute) {
   return cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess ? value : 0;
 }
 
-// Whether this binary has machine code for just the current GPU. Others it runs by PTX, maybe that
-// of a far older one.
-inline bool has_own_code() {
+// The architecture of the current GPU, 900 say, if this binary has machine code for just that, else
+// 0. Others it runs by PTX, maybe that of a far older one.
+inline int own_architecture() {
 #ifdef __CUDA_ARCH_LIST__
   const int current = 100 * device_attribute(cudaDevAttrComputeCapabilityMajor) +
                       10 * device_attribute(cudaDevAttrComputeCapabilityMinor);
   const int archs[] = {__CUDA_ARCH_LIST__};
   for (const int arch : archs) {
-    if (arch == current) return true;
+    if (arch == current) return arch;
   }
 #endif
-  return false;
+  return 0;
 }
 
 // Whether it is a Hopper GPU, and the kernels for it are not empty.
-inline bool has_hopper_kernels() {
-  return device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && has_own_code();
-}
+inline bool has_hopper_kernels() { return own_architecture() == 900; }
 
 }  // namespace
 }  // namespace lltm

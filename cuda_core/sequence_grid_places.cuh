@@ -118,7 +118,7 @@ class GridPlaces {
   __device__ __forceinline__ int removed_ahead() const { return launch.slots / 2; }
 
   // What this thread's item needs to know of a position when the block meets, made ready before. It
-  // is kept while the block multiplies: in two registers.
+  // is kept while the block multiplies: in two registers, three in formats with laps.
   struct Ahead {
     uint32_t flags;
     uint32_t sent_to;  // in the ring
