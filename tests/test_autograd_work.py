@@ -94,12 +94,14 @@ def test_a_small_cell_is_three_launches_on_a_gpu(target):
     def launches(run):
         events = profiled(run)
         assert multiplications(events) == 0
-        return sum(name.startswith("cudaLaunchKernel") for name, _ in events)
+        # "ExC" has attributes: that it may start early
+        return [name.replace("KernelExC", "Kernel") for name, _ in events if "Launch" in name]
 
     inputs = [t.requires_grad_() for t in draw(target, 16, FEATURES, STATE)]
     grads, outputs = draw_grads(inputs), lltm_cell(*inputs)
-    assert launches(lambda: lltm_cell(*inputs)) == 1
-    assert launches(lambda: torch.autograd.grad(outputs, inputs, grads)) == 2
+    assert launches(lambda: lltm_cell(*inputs)) == ["cudaLaunchKernel"]
+    backward = launches(lambda: torch.autograd.grad(outputs, inputs, grads))
+    assert backward == ["cudaLaunchKernel"] * 2
 
 
 @pytest.mark.parametrize("used", OUTPUTS)
