@@ -2,11 +2,11 @@
 // and gives the other one its sums through its shared memory.
 //
 // Sums are stored by st.async, which counts their bytes at the receiver's mbarrier. That has one
-// phase for every kBuffers counts of steps and turns. The giver must not be more than kBuffers
-// counts ahead, or it would write what has not been taken: it gives for a step when it has the
-// words of the step before, of half of K. Those of its partner are among them where K is gate by
-// gate; else they were needed by another block for the step before that. And a block's words are
-// sent when it has taken. So with `turns` groups a giver is less than 2 * turns counts ahead.
+// phase for every kBuffers counts of steps and turns. The giver must not be kBuffers counts ahead,
+// or it would write what has not been taken: it gives for a step when it has the words of the step
+// before, of half of K. Those of its partner are among them where K is gate by gate; else they were
+// needed by another block for the step before that. And a block's words are sent when it has taken.
+// So with `turns` groups a giver is less than 2 * turns counts ahead.
 //
 // For sequence_exchange.cuh it makes no difference that a block reads half of the words itself. A
 // giver has what it read, of step g, in step g + 1, and gives behind its next fence, not later than
@@ -31,21 +31,22 @@ namespace {
 const int kMostTurnsOfCluster = 4;
 
 // Of a block alone: there is nothing to give.
-template <int kCluster, typename Two, int kCount>
+template <int kCluster, typename Two, int kCount, int kGates, bool kOneGroup>
 struct PartnerSums {
   __device__ __forceinline__ void begin() {}
   __device__ __forceinline__ void expect(int) {}
-  __device__ __forceinline__ void give(int, int, int, Two) {}
-  __device__ __forceinline__ bool take(int, int, long long, Two&) const { return true; }
+  __device__ __forceinline__ void give(int, int, int, int, Two) {}
+  __device__ __forceinline__ bool has_come(int, long long) const { return true; }
+  __device__ __forceinline__ void add(int, int, int, Two&) const {}
   __device__ __forceinline__ void end() const {}
 };
 
-// For each of kCount items a pair.
-template <int kCount>
-struct PartnerSums<2, float2, kCount> {
-  static const int kBuffers = 2 * kMostTurnsOfCluster;
+// For each of kCount items kGates pairs.
+template <typename Two, int kCount, int kGates, bool kOneGroup>
+struct PartnerSums<2, Two, kCount, kGates, kOneGroup> {
+  static const int kBuffers = kOneGroup ? 2 : 2 * kMostTurnsOfCluster;
 
-  float2 sums[kBuffers][kCount];
+  Two sums[kBuffers][kGates][kCount];
   uint64_t barriers[kBuffers];
 
   __device__ __forceinline__ void begin() {
@@ -60,22 +61,17 @@ struct PartnerSums<2, float2, kCount> {
 #ifdef LLTM_CLUSTERS
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
                      address(barriers + count % kBuffers)),
-                 "n"(kCount * sizeof(float2))
+                 "n"(sizeof(sums[0]))
                  : "memory");
 #endif
   }
   // To the block of a rank, for one of its items.
-  __device__ __forceinline__ void give(int rank, int count, int item, float2 sum) {
-#ifdef LLTM_CLUSTERS
-    asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1,%2}, [%3];" ::"r"(
-            address_in(rank, &sums[count % kBuffers][item])),
-        "f"(sum.x), "f"(sum.y), "r"(address_in(rank, barriers + count % kBuffers))
-        : "memory");
-#endif
+  __device__ __forceinline__ void give(int rank, int count, int gate, int item, Two sum) {
+    store_async(address_in(rank, &sums[count % kBuffers][gate][item]), sum,
+                address_in(rank, barriers + count % kBuffers));
   }
-  // Adds what the other block gave. Returns false when it did not.
-  __device__ __forceinline__ bool take(int count, int item, long long patience, float2& sum) const {
+  // Waits for what the other block gave. Returns false when it did not.
+  __device__ __forceinline__ bool has_come(int count, long long patience) const {
     const uint32_t barrier = address(barriers + count % kBuffers);
     const uint32_t phase = count / kBuffers & 1;
     if (!is_complete(barrier, phase)) {
@@ -84,10 +80,12 @@ struct PartnerSums<2, float2, kCount> {
         if (clock64() > give_up_at) return false;
       }
     }
-    const float2 given = sums[count % kBuffers][item];
+    return true;
+  }
+  __device__ __forceinline__ void add(int count, int gate, int item, Two& sum) const {
+    const Two given = sums[count % kBuffers][gate][item];
     sum.x += given.x;
     sum.y += given.y;
-    return true;
   }
   // A block must be there as long as something is given to it.
   __device__ __forceinline__ void end() const { meet(); }
@@ -102,6 +100,24 @@ struct PartnerSums<2, float2, kCount> {
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address(p)), "r"(rank));
 #endif
     return there;
+  }
+  __device__ __forceinline__ static void store_async(uint32_t to, float2 sum, uint32_t barrier) {
+#ifdef LLTM_CLUSTERS
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1,%2}, [%3];" ::"r"(
+            to),
+        "f"(sum.x), "f"(sum.y), "r"(barrier)
+        : "memory");
+#endif
+  }
+  __device__ __forceinline__ static void store_async(uint32_t to, double2 sum, uint32_t barrier) {
+#ifdef LLTM_CLUSTERS
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f64 [%0], {%1,%2}, [%3];" ::"r"(
+            to),
+        "d"(sum.x), "d"(sum.y), "r"(barrier)
+        : "memory");
+#endif
   }
   __device__ __forceinline__ static void init(const uint64_t* barrier) {
 #ifdef LLTM_CLUSTERS

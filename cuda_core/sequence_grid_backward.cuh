@@ -84,7 +84,7 @@ class GridBackward : GridBlock<Shape> {
       met = static_cast<unsigned>(clock());
       if (kCluster > 1 && fetched.exists) {
         const uint32_t place = Block::PartialSums::place_of(fetched, (1 - rank) * kPairs);
-        memory.partner.give(1 - rank, count, fetched.number, memory.sums.sum(parity, place, 0));
+        memory.partner.give(1 - rank, count, 0, fetched.number, memory.sums.sum(parity, place, 0));
       }
       if (item.exists) is_alone = !compute(now, count);
       if (failed) {
@@ -178,7 +178,8 @@ class GridBackward : GridBlock<Shape> {
     const int parity = count & 1;
     Two d_h = memory.sums.sum(parity, this->sums_at, 0);
     if (kHandsOver) memory.prepared[parity].get(item.number, first, second);
-    const bool has_come = memory.partner.take(count, item.number, launch.patience, d_h);
+    const bool has_come = memory.partner.has_come(count, launch.patience);
+    memory.partner.add(count, 0, item.number, d_h);
     if (!has_come) d_h = this->report_failure();
     // No branch from here on: the others wait for what is sent. Before the first step comes d_h_n,
     // which is in grad_output.

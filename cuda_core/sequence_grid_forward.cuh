@@ -2,14 +2,15 @@
 #ifndef LLTM_SEQUENCE_GRID_FORWARD_CUH_
 #define LLTM_SEQUENCE_GRID_FORWARD_CUH_
 
-#include "sequence_grid.cuh"
+#include "sequence_grid_forward_weights.cuh"
 #include "sequence_grid_shapes.cuh"
 
 namespace lltm {
 namespace {
 
 template <typename Shape>
-class GridForward : GridBlock<Shape> {
+class GridForward : GridForwardWeights<Shape> {
+  typedef GridForwardWeights<Shape> Weights;
   typedef GridBlock<Shape> Block;
   typedef typename Shape::S S;
   typedef typename Shape::Numbers Numbers;
@@ -20,36 +21,39 @@ class GridForward : GridBlock<Shape> {
   using Block::H;
   using Block::inside;
   using Block::item;
+  using Block::kCluster;
   using Block::kUnits;
   using Block::launch;
   using Block::memory;
   using Block::place;
-  using Block::slice;
+  using Block::rank;
   using Block::state_of;
   using Block::steps;
-
-  static const bool kTakesTurns = TakesTurns<Numbers>::value;
+  using Weights::a;
+  using Weights::kSent;
+  using Weights::kTakesTurns;
+  using Weights::unscale;
 
  public:
   __device__ __forceinline__ GridForward(const SequenceForward<S>& a, const GridLaunch& launch,
                                          typename Shape::Memory& memory)
-      : Block(a.shape, a.shape.reverse, launch, memory), a(a) {}
+      : Weights(a, launch, memory) {}
 
   __device__ __forceinline__ void run() {
-    scale = 1.0f;
-    unscale = 1.0f / kSent;
-    if (Numbers::kScaled) choose_scale();
-    if (!kTakesTurns) load_weights(0);
+    if (Numbers::kScaled) this->choose_scale();
+    if (!kTakesTurns) this->load_weights(0);
     this->load_states(a.c0, a.cell);
     load_bias();
     Position ahead = this->start();
     for (int i = 0; i < kCopiesAhead; ++i) copy_gates(i, ahead);
     if (threadIdx.x < 2) memory.failed[threadIdx.x] = 0;
+    memory.partner.begin();
     __syncthreads();
 
     typename Block::Reader reader;
     Position now = this->start();
     next = this->look_ahead(now, sent_place());
+    bool is_alone = false;
     unsigned met = 0;
     for (int count = 0;; ++count) {
       if (count > 0) {
@@ -67,16 +71,18 @@ class GridForward : GridBlock<Shape> {
       if (kTakesTurns && now.turn == 0) {
         const int step = launch.steps_before + now.step;
         if (now.step == 0 || step % kTurnSteps == 0) {
-          load_weights(step / kTurnSteps % 2 == 0 ? 0 : ~0u);
+          this->load_weights(step / kTurnSteps % 2 == 0 ? 0 : ~0u);
         }
       }
       const int parity = count & 1;
-      if (this->multiply(reader, parity, now)) memory.failed[parity] = 1;
+      if (this->multiply(reader, parity, now, is_alone)) memory.failed[parity] = 1;
+      if (threadIdx.x == 0) memory.partner.expect(count);
       wait_for_copies<kCopiesAhead - 1>();
       __syncthreads();
       const bool failed = memory.failed[parity] != 0;
       met = static_cast<unsigned>(clock());
-      if (item.exists) compute(now, count);
+      if (kCluster > 1 && fetched.exists) give(count);
+      if (item.exists) is_alone = !compute(now, count);
       if (failed) {
         this->fail(now, [&](Position p, Value nan) {
           store_pair(nan, nan, a.output + place(item, p));
@@ -89,66 +95,10 @@ class GridForward : GridBlock<Shape> {
     }
     this->store_states(a.cell);
     this->store_states(a.c_n);
+    memory.partner.end();
   }
 
  private:
-  // Halves have few exponents: |h|, at most one, is sent 2^15 times larger, and the block's weights
-  // are multiplied by a power of two that brings the largest to between one and two.
-  __device__ __forceinline__ void choose_scale() {
-    if (threadIdx.x == 0) memory.largest = 0;
-    __syncthreads();
-    unsigned largest = 0;
-    for (int line = this->warp; line < 3 * kUnits; line += Block::kWarps) {
-      const int unit = slice * kUnits + line % kUnits;
-      if (unit >= H) continue;
-      const S* const weights =
-          a.weights + (line / kUnits * a.shape.state_size + unit) * a.shape.weights_stride;
-#pragma unroll 8
-      for (int i = this->lane; i < H; i += 32) {
-        const float value = static_cast<float>(load(weights[i]));
-        largest = max(largest, __float_as_uint(value) & 0x7fffffffu);
-      }
-    }
-    atomicMax(&memory.largest, largest);
-    __syncthreads();
-    const unsigned exponent = memory.largest >> 23;
-    if (exponent == 0 || exponent >= 254) return;
-    scale = __uint_as_float((254 - exponent) << 23);
-    unscale = __uint_as_float(exponent << 23) / kSent;
-  }
-
-  // first_above: of each unit's gate, where its first weight between two neighbours goes; the next
-  // ones take turns.
-  __device__ __forceinline__ void load_weights(uint32_t first_above) {
-    above = first_above;
-    int lane = this->lane;
-    // Lest addresses wait in registers for the next time.
-    if (kTakesTurns) asm volatile("" : "+r"(lane));
-    Block::load_weights(
-        lane,
-        [&](int gate, int k, int unit, Value* values) { read_weights(gate, k, unit, values); },
-        [&](int gate, int unit, Value* values) { return weights_run(gate, unit, values); });
-  }
-
-  __device__ __forceinline__ void read_weights(int gate, int column, int unit,
-                                               Value* values) const {
-    const S* const line =
-        a.weights + (gate * a.shape.state_size + unit) * a.shape.weights_stride + column;
-#pragma unroll
-    for (int i = 0; i < Numbers::kRun; ++i) {
-      values[i] = unit < H && column + i < H ? load(line[i]) : Value(0);
-    }
-  }
-
-  __device__ __forceinline__ uint4 weights_run(int gate, int unit, Value* values) {
-#pragma unroll
-    for (int i = 0; i < Numbers::kRun; ++i) {
-      if (Numbers::kScaled) values[i] *= scale;
-    }
-    TakesTurns<Numbers>::keep(values, 1u << (4 * gate + unit / 16 % 2 * 2 + unit % 2), above);
-    return Numbers::run(values);
-  }
-
   __device__ __forceinline__ void load_bias() {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
@@ -175,11 +125,28 @@ class GridForward : GridBlock<Shape> {
     end_copies();
   }
 
-  __device__ __forceinline__ void compute(Position p, int count) {
+  // The other block's sums, to it.
+  __device__ __forceinline__ void give(int count) {
+    const uint32_t place = Block::PartialSums::place_of(fetched, (1 - rank) * (kUnits / 2));
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) {
+      memory.partner.give(1 - rank, count, gate, fetched.number,
+                          memory.sums.sum(count & 1, place, gate));
+    }
+  }
+
+  // Returns false when the other block of the cluster did not come: then all is NaN.
+  __device__ __forceinline__ bool compute(Position p, int count) {
     // The sums first, and without a branch: nothing else waits as long.
     Two x[3];
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) x[gate] = memory.sums.sum(count & 1, this->sums_at, gate);
+    const bool has_come = memory.partner.has_come(count, launch.patience);
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) {
+      memory.partner.add(count, gate, item.number, x[gate]);
+      if (!has_come) x[gate] = this->report_failure();
+    }
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       const Two given = load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
@@ -197,6 +164,7 @@ class GridForward : GridBlock<Shape> {
     const auto words = Numbers::sent(first.new_h * kSent, second.new_h * kSent);
     const auto part = in_run(Numbers(), words, item.pair % 2 == 0);
     store_words(launch.ring + next.sent_to, part);
+    return has_come;
   }
 
   __device__ __forceinline__ int sent_place() const {
@@ -221,11 +189,6 @@ class GridForward : GridBlock<Shape> {
     store_pair(first.candidate_cell, second.candidate_cell, gates + 2 * H);
   }
 
-  static constexpr Value kSent = Numbers::kScaled ? 32768.0f : 1.0f;
-
-  const SequenceForward<S>& a;
-  Value scale, unscale;
-  uint32_t above;                  // where the next weight between two goes, see SplitFormat
   Two bias[3];                     // of the item's units
   CellState<Value> first, second;  // of the item's units
   typename Block::Ahead next;

@@ -62,13 +62,13 @@ class GridKernels {
   template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
   static GridKernel forward(int clocks_to_send = kClocksToSend) {
     return forward_of<
-        ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, true>>(
+        ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 1, true>>(
         1, clocks_to_send);
   }
   template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
   static GridKernel forward_in_turns(int most_turns, int clocks_to_send = kClocksToSend) {
     return forward_of<
-        ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, false>>(
+        ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 1, false>>(
         most_turns, clocks_to_send);
   }
   template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
@@ -84,6 +84,18 @@ class GridKernels {
         most_turns, clocks_to_send);
   }
   // The same by clusters of two blocks.
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel forward_by_two(int clocks_to_send = kClocksToSend) {
+    return forward_of<
+        ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 2, true>>(
+        1, clocks_to_send);
+  }
+  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
+  static GridKernel forward_by_two_in_turns(int most_turns, int clocks_to_send = kClocksToSend) {
+    return forward_of<
+        ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 2, false>>(
+        most_turns, clocks_to_send);
+  }
   template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
   static GridKernel backward_by_two(int clocks_to_send = kClocksToSend) {
     return backward_of<

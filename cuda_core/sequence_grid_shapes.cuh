@@ -15,7 +15,7 @@ namespace lltm {
 namespace {
 
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_, int kDepth_, int kWarps_, bool kOneGroup_>
+          int kInRegisters_, int kDepth_, int kWarps_, int kCluster_, bool kOneGroup_>
 struct ForwardShape {
   typedef Format Numbers;
   typedef Storage S;
@@ -26,21 +26,24 @@ struct ForwardShape {
   static const int kDepth = kDepth_;
   static const int kWarps = kWarps_;
   static const bool kOneGroup = kOneGroup_;
+  static const int kCluster = kCluster_;
   static const int kThreads = 32 * kWarps;
   typedef lltm::Item<kUnits, kRows, kThreads> Item;
   static const int kGates = 3;
-  static const int kCluster = 1;
   static const int kShared = kChunks - kInRegisters;
-  static const int kPadded = kWarps * kChunks * 4 * Format::kRun;
-  typedef lltm::PartialSums<ComputeType<S>, kUnits, kRows, kGates, kWarps> PartialSums;
+  static const int kPadded = kCluster * kWarps * kChunks * 4 * Format::kRun;
+  static_assert(kPadded % (kUnits * kCluster) == 0, "whole clusters");
+  typedef lltm::PartialSums<ComputeType<S>, kCluster * kUnits, kRows, kGates, kWarps> PartialSums;
   // Exchanged, of a unit of a row.
   static const int kBytes = sizeof(typename Format::Sent) / 2;
 
   struct Memory {
     LaneUnits<typename Format::Units> weights[kWarps][kShared > 0 ? kShared : 1]
-                                             [kGates * kUnits / 16];
+                                             [kGates * kCluster * kUnits / 16];
     PartialSums sums;
     Pair<S> gates[kCopiesAhead + 1][3][Item::kCount];
+    PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount, kGates, kOneGroup>
+        partner;
     unsigned largest;
     int lengths[kOneGroup ? kRows : kMostTurns * kRows];
     volatile int failed[2];  // whether a block did not come, by the parity of the count
@@ -89,7 +92,8 @@ struct BackwardShape {
     PartialSums sums;
     Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];
     CoefficientPairs<ComputeType<S>, kHandsOver ? Item::kCount : 1> prepared[2];
-    PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount> partner;
+    PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount, kGates, kOneGroup>
+        partner;
     int lengths[kOneGroup ? kRows : kMostTurns * kRows];
     volatile int failed[2];  // whether a block did not come, by the parity of the count
     typename Vector<ComputeType<S>>::Two states[1];  // d_cell, of every turn kCount
