@@ -16,6 +16,7 @@ class GridForwardWeights : protected GridBlock<Shape> {
   typedef typename Shape::Numbers Numbers;
   typedef typename Block::Value Value;
   using Block::H;
+  using Block::kCluster;
   using Block::kUnits;
   using Block::memory;
   using Block::rank;
