@@ -51,6 +51,7 @@ GridTable forward_table(bool tf32) {
       Split::forward<16, 8, 4, 2, 4, 12>(),
       Split::forward_in_turns<16, 16, 4, 1, 4, 12>(8),
       // 1024
+      Split::forward_by_two<8, 8, 4, 4, 4>(500),
       Split::forward_in_turns<16, 8, 4, 1, 4, 16>(1, 500),
       Split::forward_in_turns<16, 16, 8, 2, 4>(8),
       // 1536
@@ -78,7 +79,7 @@ GridTable backward_table_of_tf32() {
       Tf32::backward_by_two_in_turns<16, 16, 4, 2, 4, 16>(4),
       Tf32::backward_in_turns<16, 16, 8, 3, 4, 16>(4),
       // 1536
-      Tf32::backward_by_two<16, 16, 12, 6, 8>(800),
+      Tf32::backward_by_two<16, 16, 12, 6, 4>(800),
       Tf32::backward_by_two_in_turns<16, 16, 12, 6, 6>(2),
       Tf32::backward_in_turns<16, 8, 16, 6, 8, 12>(4),
   }};
@@ -91,15 +92,19 @@ GridTable backward_table(bool tf32) {
       SplitTf32::backward<16, 8, 3, 3, 3, 16>(),
       SplitTf32::backward_in_turns<32, 8, 4, 2, 4, 12>(8, 500),
       // 512
+      SplitTf32::backward_by_two<8, 8, 4, 4, 4, 12>(800),
       SplitTf32::backward_by_two<16, 8, 4, 1, 4, 12>(600),
       SplitTf32::backward_by_two<16, 16, 4, 0, 8, 12>(800),
       SplitTf32::backward_by_two_in_turns<16, 16, 4, 0, 8, 12>(4),
       SplitTf32::backward_in_turns<16, 16, 6, 4, 4, 16>(8, 700),
       // 768
-      SplitTf32::backward_in_turns<16, 8, 9, 5, 3, 16>(1, 300),
+      SplitTf32::backward_by_two<8, 8, 6, 4, 4, 12>(800),
+      SplitTf32::backward_by_two<16, 8, 9, 2, 3>(700),
       SplitTf32::backward_in_turns<16, 16, 9, 3, 4, 16>(8),
       // 1024
-      SplitTf32::backward_in_turns<16, 8, 12, 5, 3, 16>(1),
+      SplitTf32::backward_by_two<8, 8, 8, 4, 4, 12>(800),
+      SplitTf32::backward_by_two<16, 8, 12, 2, 4>(700),
+      SplitTf32::backward_by_two_in_turns<16, 16, 12, 3, 6>(4),
       SplitTf32::backward_in_turns<16, 16, 12, 3, 4, 16>(8),
       // 1536
       SplitTf32::backward_by_two_in_turns<16, 16, 18, 9, 4>(4),

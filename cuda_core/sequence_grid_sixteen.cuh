@@ -59,7 +59,7 @@ struct SixteenBitKernels {
         Of::template backward_in_turns<32, 16, 6, 3, 4, 16>(8, 600),
         // 1536
         Of::template backward<32, 8, 12, 5, 4, 12>(300),
-        Of::template backward_by_two_in_turns<16, 16, 6, 3, 8, 12>(4),
+        Of::template backward_by_two_in_turns<16, 16, 6, 3, 12, 12>(4),
         Of::template backward_in_turns<32, 8, 12, 5, 4, 12>(4),
         // 2048
         Of::template backward_by_two_in_turns<16, 16, 6, 3, 4, 16>(4, 800),

@@ -144,7 +144,8 @@ def test_plan():
                     assert core("sequence_plan", dtype)(way, tf32, steps, 16, 512, plan) == 0
                     assert plan.path == GRID
                     assert plan.workspace == min(steps, slots) * slot
-                    assert plan.blocks * (16 if plan.blocks == 64 else 32) * 8 == 16 * 512
+                    units = 16 * 512 // 8 // plan.blocks  # of a block, for eight rows
+                    assert units in (8, 16, 32)
         assert core("sequence_plan", dtype)(0, 0, -1, 16, 512, plan) == -1
         assert core("sequence_plan", dtype)(0, 0, 9, 16, 512, None) == -6
 
