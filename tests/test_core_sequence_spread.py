@@ -14,12 +14,13 @@ def dtype(request):
     return request.param
 
 
-# (steps, batch_size, state_size): one group of rows a block and several, blocks of 16 units and of
+# (steps, batch_size, state_size): one group of rows a block and several, blocks of 8 units, 16 and
 # 32, padded units and rows, more steps than the exchange has slots, blocks alone and clusters of
 # two. float64 has fewer.
 SPREAD = ((6, 3, 130), (4, 17, 256), (75, 64, 256), (5, 16, 512), (5, 70, 512), (4, 9, 770))
 SPREAD += ((4, 16, 1024), (5, 64, 1022), (4, 140, 1024), (75, 140, 512), (4, 16, 1536))
 SPREAD += ((4, 40, 1400), (4, 16, 2048), (5, 40, 2000), (6, 9, 60), (5, 150, 128), (70, 33, 1000))
+SPREAD += ((4, 8, 600), (5, 40, 600), (4, 70, 600), (5, 8, 700), (5, 30, 700), (40, 30, 1000))
 PACKED = ((6, 3, 130), (75, 64, 256), (5, 70, 512), (9, 33, 1024))
 
 
@@ -77,7 +78,7 @@ def test_spread_packed_data(dtype, sizes, reverse):
 # (steps, batch_size, state_size): as long as an exchange of 32 slots, 64 and 128, one step less and
 # more, two groups in turns, clusters.
 AROUND = tuple((steps, 16, 256) for steps in (31, 32, 33, 64, 65, 128, 129, 257))
-AROUND += ((32, 64, 1024), (33, 64, 1024), (65, 256, 256), (150, 16, 2048))
+AROUND += ((32, 64, 1024), (33, 64, 1024), (65, 256, 256), (150, 16, 2048), (150, 8, 1000))
 
 
 @pytest.mark.parametrize("packed", (False, True))
@@ -147,7 +148,6 @@ ROUNDED += ((150, 64, 256), (150, 256, 512), (150, 64, 1024))
 @pytest.mark.parametrize("sizes", ROUNDED, ids=str)
 def test_spread_at_the_accuracy_of_tf32(sizes, packed):
     require_device("cuda:0")
-    _, B, H = sizes
     batch_sizes = ragged(*sizes[:2]).tolist() if packed else None
     arguments, weights, gates, cell = draw_spread(torch.float32, sizes, 0, batch_sizes)
     options, _ = spread(torch.float32, 0, sizes, tf32=1)
