@@ -2,7 +2,7 @@
 #ifndef LLTM_SEQUENCE_GRID_FORWARD_CUH_
 #define LLTM_SEQUENCE_GRID_FORWARD_CUH_
 
-#include "sequence_grid_forward_weights.cuh"
+#include "sequence_grid_weights.cuh"
 #include "sequence_grid_shapes.cuh"
 
 namespace lltm {

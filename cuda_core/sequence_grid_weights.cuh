@@ -1,7 +1,7 @@
 // The weights of the forward pass of a sequence spread over the GPU: as large as their format needs
 // them.
-#ifndef LLTM_SEQUENCE_GRID_FORWARD_WEIGHTS_CUH_
-#define LLTM_SEQUENCE_GRID_FORWARD_WEIGHTS_CUH_
+#ifndef LLTM_SEQUENCE_GRID_WEIGHTS_CUH_
+#define LLTM_SEQUENCE_GRID_WEIGHTS_CUH_
 
 #include "sequence_grid.cuh"
 
@@ -100,4 +100,4 @@ class GridForwardWeights : protected GridBlock<Shape> {
 }  // namespace
 }  // namespace lltm
 
-#endif  // LLTM_SEQUENCE_GRID_FORWARD_WEIGHTS_CUH_
+#endif  // LLTM_SEQUENCE_GRID_WEIGHTS_CUH_
