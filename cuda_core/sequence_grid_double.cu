@@ -31,7 +31,6 @@ GridTable forward_table(bool) {
       // 1024
       Double::forward_by_two<8, 8, 8, 5, 4>(),
       Double::forward_by_two<8, 16, 8, 6, 4>(600),
-      Double::forward_by_two_in_turns<8, 16, 8, 6, 4>(2),
   }};
 }
 
@@ -51,7 +50,7 @@ GridTable backward_table(bool) {
       // 640
       Double::backward_by_two<8, 8, 10, 8, 4, 12>(800),
       Double::backward<16, 8, 20, 10, 4, 12>(800),
-      Double::backward_in_turns<16, 8, 20, 10, 4, 12>(6),
+      Double::backward_in_turns<16, 8, 20, 10, 4, 12>(5),
       // 768
       Double::backward_by_two<8, 8, 12, 7, 4, 12>(800),
       Double::backward_by_two<8, 16, 12, 8, 4, 12>(0),

@@ -2,8 +2,8 @@
 #ifndef LLTM_SEQUENCE_GRID_FORWARD_CUH_
 #define LLTM_SEQUENCE_GRID_FORWARD_CUH_
 
-#include "sequence_grid_weights.cuh"
 #include "sequence_grid_shapes.cuh"
+#include "sequence_grid_weights.cuh"
 
 namespace lltm {
 namespace {

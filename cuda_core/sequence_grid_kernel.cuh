@@ -91,12 +91,6 @@ class GridKernels {
         1, clocks_to_send);
   }
   template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
-  static GridKernel forward_by_two_in_turns(int most_turns, int clocks_to_send = kClocksToSend) {
-    return forward_of<
-        ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 2, false>>(
-        most_turns, clocks_to_send);
-  }
-  template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
   static GridKernel backward_by_two(int clocks_to_send = kClocksToSend) {
     return backward_of<
         BackwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 2, true>>(

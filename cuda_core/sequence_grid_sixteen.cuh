@@ -25,11 +25,9 @@ struct SixteenBitKernels {
         // 768
         Of::template forward<16, 8, 3, 2, 3>(500),
         Of::template forward_in_turns<32, 8, 3, 3, 3>(8),
-        Of::template forward_in_turns<32, 16, 3, 2, 6>(8),
         // 1024
         Of::template forward<16, 8, 4, 2, 4>(500),
         Of::template forward_in_turns<32, 8, 4, 3, 4>(8),
-        Of::template forward_in_turns<32, 16, 4, 3, 6>(8),
         // 1536
         Of::template forward<32, 8, 6, 3, 4>(300),
         Of::template forward_in_turns<16, 16, 4, 2, 8, 12>(4, 600),
@@ -52,11 +50,10 @@ struct SixteenBitKernels {
         Of::template backward<16, 8, 6, 6, 6, 12>(500),
         Of::template backward<32, 16, 6, 5, 4, 12>(500),
         Of::template backward_in_turns<32, 8, 6, 5, 6, 12>(8),
-        Of::template backward_in_turns<32, 16, 6, 2, 8, 12>(8, 700),
         // 1024
         Of::template backward<16, 8, 6, 6, 6, 16>(500),
         Of::template backward_by_two<32, 16, 6, 3, 12>(500),
-        Of::template backward_in_turns<32, 16, 6, 3, 4, 16>(8, 600),
+        Of::template backward_in_turns<32, 16, 6, 3, 4, 16>(4, 600),
         // 1536
         Of::template backward<32, 8, 12, 5, 4, 12>(300),
         Of::template backward_by_two_in_turns<16, 16, 6, 3, 12, 12>(4),
