@@ -102,7 +102,7 @@ def test_products_of_every_size(loops):
         check(arrays, ("gates", *OUTPUTS))
 
 
-@pytest.mark.parametrize("sizes", [(0, 3, 2), (2, 0, 3), (3, 5, 33), (16, 33, 100)])
+@pytest.mark.parametrize("sizes", [(0, 3, 2), (2, 0, 3), (1, 33, 17), (3, 5, 33), (16, 33, 100)])
 def test_every_subset_of_gradients(loops, sizes):
     """What is wanted is computed, what is not wanted stays as it was."""
     dtype, _, gradients = loops
@@ -115,13 +115,13 @@ def test_every_subset_of_gradients(loops, sizes):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("H, I", [(5, 3), (33, 31), (64, 16)])
-def test_nan_and_infinity_go_where_the_sums_go(loops, bad, H, I):  # noqa: E741
+@pytest.mark.parametrize("B, H, I", [(3, 5, 3), (3, 33, 31), (3, 64, 16), (1, 33, 31)])
+def test_nan_and_infinity_go_where_the_sums_go(loops, bad, B, H, I):  # noqa: E741
     """Into all sums that the element is part of, and into no other."""
     dtype, gates, gradients = loops
     for name in ("input", "weights", "old_h", "d_gates"):
         for place in (0, -1):
-            arrays = Arrays(dtype, 3, H, I)
+            arrays = Arrays(dtype, B, H, I)
             getattr(arrays, name).flat[place] = bad
             arrays.call(gates, GateProducts)
             arrays.call(gradients, GradientProducts)
