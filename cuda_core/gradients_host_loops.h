@@ -2,7 +2,7 @@
 #ifndef LLTM_GRADIENTS_HOST_LOOPS_H_
 #define LLTM_GRADIENTS_HOST_LOOPS_H_
 
-#include "gradient_panel.h"
+#include "gradient_lines.h"
 
 namespace lltm {
 namespace {
@@ -149,45 +149,6 @@ void gradient_block(GradientBlock<T> block, const T* d_gates, int64_t batch_size
   } while (batch_size > 0);
 }
 
-// Some rows of the weights and of d_weights, of a batch of one.
-template <int kRows, typename T>
-LLTM_INLINE void gradient_lines(const GradientBlock<T>& block, const T* d_gates, int64_t row) {
-  const int64_t columns = block.in.columns;
-  const int64_t first = row * block.in.stride;
-  if (block.d_x) {
-    T* LLTM_RESTRICT d_x = block.d_x;
-    const T* LLTM_RESTRICT weights = block.in.weights + first;
-    for (int64_t i = 0; i < columns; ++i) {
-      T sum = d_x[i];
-      LLTM_UNROLL
-      for (int r = 0; r < kRows; ++r) sum += d_gates[row + r] * weights[r * block.in.stride + i];
-      d_x[i] = sum;
-    }
-  }
-  for (int r = 0; block.d_weights && r < kRows; ++r) {
-    T* LLTM_RESTRICT d_weights = block.d_weights + first + r * block.in.stride;
-    const T* LLTM_RESTRICT x = block.in.x;
-    for (int64_t i = 0; i < columns; ++i) d_weights[i] = d_gates[row + r] * x[i];
-  }
-}
-
-// A batch of one: each element of the weights and of d_weights is touched once, for one product. So
-// they stream by as they lie, while x and d_x stay in the first-level cache.
-template <typename T>
-void gradients_of_one(const GradientBlock<T> (&blocks)[2], const T* d_gates, int64_t rows) {
-  for (const GradientBlock<T>& block : blocks) {
-    for (int64_t i = 0; block.d_x && i < block.in.columns; ++i) block.d_x[i] = T(0);
-  }
-  int64_t row = 0;
-  // Without d_weights each load of the weights would wait for one of d_x.
-  for (; !blocks[0].d_weights && row + kGradientRows <= rows; row += kGradientRows) {
-    for (const GradientBlock<T>& block : blocks) gradient_lines<kGradientRows>(block, d_gates, row);
-  }
-  for (; row < rows; ++row) {
-    for (const GradientBlock<T>& block : blocks) gradient_lines<1>(block, d_gates, row);
-  }
-}
-
 template <typename T>
 void gradients_of_many(const GradientBlock<T> (&blocks)[2], const T* d_gates, int64_t batch_size,
                        int64_t rows) {
@@ -225,7 +186,8 @@ void gradient_products_loop(const GradientProducts<T>& a) {
        has_rows ? a.d_input : nullptr,
        d_weights ? d_weights + H : nullptr,
        prefetches}};
-  if (a.batch_size == 1) {
+  const int64_t widest = kPanelBytes / sizeof(T);
+  if (a.batch_size == 1 && H <= widest && a.input_features <= widest) {
     gradients_of_one(blocks, a.d_gates, 3 * H);
   } else {
     gradients_of_many(blocks, a.d_gates, a.batch_size, 3 * H);

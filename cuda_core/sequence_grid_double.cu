@@ -55,6 +55,7 @@ GridTable backward_table(bool) {
       Double::backward_by_two<8, 8, 12, 7, 4, 12>(800),
       Double::backward_by_two<8, 16, 12, 8, 4, 12>(0),
       Double::backward_by_two_in_turns<8, 16, 12, 7, 4, 12>(4),
+      Double::backward_in_turns<16, 8, 36, 15, 6>(2),
       // 1024
       Double::backward_by_two<8, 8, 16, 8, 4, 12>(800),
       Double::backward_by_two<8, 16, 16, 8, 4, 12>(0),

@@ -71,7 +71,7 @@ class GridForwardWeights : protected GridBlock<Shape> {
   }
 
   const SequenceForward<S>& a;
-  Value unscale;  // of the sums
+  Value scale, unscale;  // of the weights, and of the sums
 
  private:
   __device__ __forceinline__ void read_weights(int gate, int column, int unit,
@@ -93,7 +93,6 @@ class GridForwardWeights : protected GridBlock<Shape> {
     return Numbers::run(values);
   }
 
-  Value scale;
   uint32_t above;  // where the next weight between two goes, see SplitFormat
 };
 
