@@ -144,8 +144,7 @@ def test_plan():
                     assert core("sequence_plan", dtype)(way, tf32, steps, 16, 512, plan) == 0
                     assert plan.path == GRID
                     assert plan.workspace == min(steps, slots) * slot
-                    units = 16 * 512 // 8 // plan.blocks  # of a block, for eight rows
-                    assert units in (8, 16, 32)
+                    assert plan.blocks * 8 in [16 * 512 // units for units in (8, 16, 32)]
         assert core("sequence_plan", dtype)(0, 0, -1, 16, 512, plan) == -1
         assert core("sequence_plan", dtype)(0, 0, 9, 16, 512, None) == -6
 
