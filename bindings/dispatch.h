@@ -57,6 +57,11 @@ inline int32_t numbers_to_cuda(int64_t count, const int64_t* numbers, int64_t* t
   return lltm_numbers_to_cuda(count, numbers, to, stream);
 }
 
+inline int64_t sequence_gradients_workspace(int64_t rows, int64_t state_size,
+                                            int64_t input_features) {
+  return lltm_sequence_gradients_workspace_cuda(rows, state_size, input_features);
+}
+
 // Makes the device of `like` current for its lifetime; `stream` is the caller's stream there.
 struct DeviceScope {
   explicit DeviceScope(const at::Tensor& like) {
@@ -74,6 +79,7 @@ inline int64_t cuda_version() { return 0; }
 inline const char* cuda_error(int32_t) { return ""; }
 inline int32_t* new_host_number() { return nullptr; }
 inline int32_t numbers_to_cuda(int64_t, const int64_t*, int64_t*, CUstream_st*) { return 0; }
+inline int64_t sequence_gradients_workspace(int64_t, int64_t, int64_t) { return 0; }
 
 struct DeviceScope {
   explicit DeviceScope(const at::Tensor& like) {
@@ -107,7 +113,8 @@ struct Core;
           step_fused_backward(LLTM_CUDA_CORE(step_fused_backward, name)),                         \
           sequence_plan(LLTM_CUDA_CORE(sequence_plan, name)),                                     \
           sequence_forward(LLTM_CUDA_CORE(sequence_forward, name)),                               \
-          sequence_backward(LLTM_CUDA_CORE(sequence_backward, name)) {}                           \
+          sequence_backward(LLTM_CUDA_CORE(sequence_backward, name)),                             \
+          sequence_gradients(LLTM_CUDA_CORE(sequence_gradients, name)) {}                         \
     decltype(&lltm_cell_forward_cpu_##name) cell_forward;                                         \
     decltype(&lltm_cell_backward_cpu_##name) cell_backward;                                       \
     decltype(&lltm_step_forward_cpu_##name) step_forward;                                         \
@@ -119,6 +126,7 @@ struct Core;
     decltype(&lltm_sequence_plan_cuda_##name) sequence_plan;                                      \
     decltype(&lltm_sequence_forward_cuda_##name) sequence_forward;                                \
     decltype(&lltm_sequence_backward_cuda_##name) sequence_backward;                              \
+    decltype(&lltm_sequence_gradients_cuda_##name) sequence_gradients;                            \
                                                                                                   \
     /* A dense tensor's memory, `rows` rows on; null if undefined. */                             \
     static Storage* pointer(const at::Tensor& tensor, int64_t rows) {                             \

@@ -35,13 +35,16 @@ class Recurrence {
     // where rows begin at different steps, or zoneout wants a place, it has to be zero.
     has_d_h =
         grads.h_n.defined() || keep_h.defined() || !schedule.is_uniform() || schedule.steps() == 0;
-    if (grads.h_n.defined()) {
+    // One launch takes d_h_n and d_c_n and gives d_c0 as they are.
+    const bool takes_gradients = path == Path::kOneLaunch && chunks == 1;
+    if (takes_gradients && schedule.is_uniform() && grads.h_n.defined()) {
+      d_h_n = aligned_to_pairs(dense(grads.h_n));
+    } else if (grads.h_n.defined()) {
       d_h.copy_(grads.h_n);
     } else if (has_d_h) {
       d_h.zero_();
     }
-    // One launch takes d_c_n and gives d_c0 as they are.
-    if (path == Path::kOneLaunch && chunks == 1) {
+    if (takes_gradients) {
       d_c_n = aligned_to_pairs(dense(grads.c_n));
       if (mask[4]) d_c0 = at::empty({batch_size, state_size}, input.options());
     } else {
@@ -83,7 +86,7 @@ class Recurrence {
             chunk.end - chunk.begin, batch_size, state_size, C::pointer(products.weights_h(), 0),
             products.weights_h().stride(0), reverse, packed_rows.of(chunk.begin, chunk.end),
             C::pointer(grad, chunk.all.first), C::pointer(activations, 0), C::pointer(cells, 0),
-            has_d_h ? C::pointer(d_h, 0) : nullptr, C::pointer(d_c_n, 0),
+            has_d_h ? C::pointer(d_h_n.defined() ? d_h_n : d_h, 0) : nullptr, C::pointer(d_c_n, 0),
             C::compute_pointer(d_cell, 0), spread ? nullptr : C::pointer(d_h, 0),
             C::pointer(d_c0, 0), C::pointer(d_gates, 0), exchange.options(), stream),
         "sequence_backward");
@@ -144,7 +147,7 @@ class Recurrence {
   Exchange exchange;
   PackedRows packed_rows;
   at::Tensor weights_h_t;
-  at::Tensor d_h, d_cell, d_c_n, d_c0;
+  at::Tensor d_h, d_h_n, d_cell, d_c_n, d_c0;
   bool has_d_h;
 };
 
@@ -187,9 +190,9 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
     }
     recurrence.run(chunk, d_gates);
     // From here on while a GPU is at work.
-    const OldStates old_states(schedule, chunk, h0, output_rows);
     if (mask[0]) products.d_input(rows_from(d_input, chunk.all.first, chunk.all.rows), d_gates);
-    parameters.add(chunk, d_gates, chunk_input, old_states);
+    if (parameters.sum_at_once(a, sizes, chunk, d_gates, chunk_input, h0, output_rows)) continue;
+    parameters.add(chunk, d_gates, chunk_input, OldStates(schedule, chunk, h0, output_rows));
   }
 
   if (mask[0]) d_input = d_input.view(a.input.sizes());

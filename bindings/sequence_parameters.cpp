@@ -4,9 +4,27 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "cublas.h"
 #include "dispatch.h"
 
 namespace lltm_bindings {
+namespace {
+
+// Up to how many multiplications the core's sums are faster than a library's products, launches
+// included; measured on an H200. There those of other types than float have tensor cores.
+int64_t most_multiplications(const at::Tensor& like) {
+  if (like.scalar_type() == at::kDouble) return 50000000;
+  return like.scalar_type() == at::kFloat && !allows_tf32(like) ? 3300000000 : 250000000;
+}
+
+bool fits_sums(const SequenceArguments& a, const SequenceSizes& sizes) {
+  if (!kWithCuda || !a.input.is_cuda() || a.batch_sizes.defined() || sizes.rows == 0) return false;
+  const int64_t width = sizes.state_size + sizes.input_features;
+  if (width > 4096 || sizes.rows > 1 << 20) return false;  // and the product does not overflow
+  return sizes.rows * 3 * sizes.state_size * width <= most_multiplications(a.input);
+}
+
+}  // namespace
 
 ParameterGradients::ParameterGradients(const SequenceArguments& a, const SequenceSizes& sizes,
                                        int64_t chunks, GradientMask mask)
@@ -29,6 +47,29 @@ void ParameterGradients::add(const Chunk& chunk, const at::Tensor& d_gates, cons
     add_product(h_columns_, rows_from(d_gates, first, rows), old_h);
   });
   add_product(input_columns_, d_gates, input);
+}
+
+bool ParameterGradients::sum_at_once(const SequenceArguments& a, const SequenceSizes& sizes,
+                                     const Chunk& chunk, const at::Tensor& d_gates,
+                                     const at::Tensor& input, const at::Tensor& h0,
+                                     const at::Tensor& output) {
+  if (!weights_.defined() || chunk.all.rows < sizes.rows || !fits_sums(a, sizes)) return false;
+  d_weights_ = at::empty(weights_.sizes(), weights_.options());
+  if (bias_.defined()) d_bias_ = at::empty(bias_.sizes(), bias_.options());
+  const int64_t values =
+      sequence_gradients_workspace(sizes.rows, sizes.state_size, sizes.input_features);
+  const at::Tensor workspace = at::empty({values}, input.options().dtype(compute_dtype(input)));
+  with_core(input, [&](auto core, CUstream_st* stream) {
+    typedef decltype(core) C;
+    check_status(core.sequence_gradients(sizes.rows, sizes.batch_size, sizes.state_size,
+                                         sizes.input_features, a.reverse, C::pointer(d_gates, 0),
+                                         C::pointer(input, 0), C::pointer(h0, 0),
+                                         C::pointer(output, 0), C::compute_pointer(workspace, 0),
+                                         C::pointer(d_weights_, 0), C::pointer(d_bias_, 0), stream),
+                 "sequence_gradients");
+  });
+  h_columns_.begun = input_columns_.begun = true;
+  return true;
 }
 
 at::Tensor ParameterGradients::d_weights() {

@@ -15,6 +15,12 @@ class ParameterGradients {
   void add(const Chunk& chunk, const at::Tensor& d_gates, const at::Tensor& input,
            const OldStates& old_states);
 
+  // Those of a whole sequence that is not packed, in one call of the core. Returns false, and does
+  // nothing, where products and sums are faster.
+  bool sum_at_once(const SequenceArguments& arguments, const SequenceSizes& sizes,
+                   const Chunk& chunk, const at::Tensor& d_gates, const at::Tensor& input,
+                   const at::Tensor& h0, const at::Tensor& output);
+
   // Undefined where they are not wanted.
   at::Tensor d_weights();
   at::Tensor d_bias() const;

@@ -40,6 +40,7 @@ CUDA_SOURCES = (
     "cuda_core/cell_fused.cu",
     "cuda_core/cell_kernels.cu",
     "cuda_core/gradient_products.cu",
+    "cuda_core/parameter_gradients.cu",
     "cuda_core/sequence.cu",
     "cuda_core/sequence_block.cu",
     "cuda_core/sequence_grid_bfloat16.cu",

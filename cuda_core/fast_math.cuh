@@ -35,15 +35,18 @@ __device__ __forceinline__ float fast_exp(float x) { return exp2f_approximate(x 
 
 __device__ __forceinline__ float fast_sigmoid(float x) { return reciprocal(1.0f + fast_exp(-x)); }
 
-// Near zero 1 - exp(-2|x|) cancels, and the odd series does not.
-__device__ __forceinline__ float fast_tanh(float x) {
+// tanh(x) * y: what does not wait for the exponential is done while that is on its way. Near zero
+// 1 - exp(-2|x|) cancels, and the odd series does not.
+__device__ __forceinline__ float fast_tanh_times(float x, float y) {
   const float square = x * x;
   const float series =
       x * (1.0f + square * (-1.0f / 3 + square * (2.0f / 15 + square * (-17.0f / 315))));
+  const float near = series * y;
   const float e = fast_exp(-2.0f * fabsf(x));
-  const float quotient = copysignf((1.0f - e) * reciprocal(1.0f + e), x);
-  return square < 0.04f ? series : quotient;
+  const float quotient = (1.0f - e) * (x < 0.0f ? -y : y) * reciprocal(1.0f + e);
+  return square < 0.04f ? near : quotient;
 }
+__device__ __forceinline__ float fast_tanh(float x) { return fast_tanh_times(x, 1.0f); }
 
 __device__ __forceinline__ float fast_elu(float x) {
   const float series =
@@ -52,28 +55,32 @@ __device__ __forceinline__ float fast_elu(float x) {
   return x > 0.0f ? x : below;
 }
 
-// The product with log2(e) to twice its precision.
-__device__ __forceinline__ float close_exp(float x) {
-  const float log2_e = 1.44269502f;
+// exp(factor * x), the product with log2(e) to twice its precision; factor is a power of two.
+__device__ __forceinline__ float close_exp(float x, float factor = 1.0f) {
+  const float log2_e = 1.44269502f * factor;
   const float product = x * log2_e;
-  const float rest = fmaf(x, 1.92596303e-8f, fmaf(x, log2_e, -product));
+  const float rest = fmaf(x, 1.92596303e-8f * factor, fmaf(x, log2_e, -product)) * 0.693147181f;
   const float power = exp2f_approximate(product);
   // Not where it is zero or infinite: the rest may then be anything.
-  return fabsf(product) < 126.0f ? fmaf(power * rest, 0.693147181f, power) : power;
+  return fabsf(product) < 126.0f ? fmaf(power, rest, power) : power;
 }
 
-__device__ __forceinline__ float close_sigmoid(float x) { return reciprocal(1.0f + close_exp(-x)); }
+__device__ __forceinline__ float close_sigmoid(float x) {
+  return reciprocal(1.0f + close_exp(x, -1.0f));
+}
 
-__device__ __forceinline__ float close_tanh(float x) {
+__device__ __forceinline__ float close_tanh_times(float x, float y) {
   const float square = x * x;
   float series = square * -0.00886323540f + 0.0218694885f;
   series = series * square - 0.0539682540f;
   series = series * square + 0.133333333f;
   series = series * square - 0.333333333f;
-  const float e = close_exp(-2.0f * fabsf(x));
-  const float quotient = copysignf((1.0f - e) * reciprocal(1.0f + e), x);
-  return square < 0.16f ? fmaf(x * square, series, x) : quotient;
+  const float near = fmaf(x * square, series, x) * y;
+  const float e = close_exp(fabsf(x), -2.0f);
+  const float quotient = (1.0f - e) * (x < 0.0f ? -y : y) * reciprocal(1.0f + e);
+  return square < 0.16f ? near : quotient;
 }
+__device__ __forceinline__ float close_tanh(float x) { return close_tanh_times(x, 1.0f); }
 
 __device__ __forceinline__ float close_elu(float x) {
   float series = x * (1.0f / 40320) + 1.0f / 5040;
@@ -90,12 +97,18 @@ struct FastMath {
   __device__ static __forceinline__ float sigmoid(float x) { return fast_sigmoid(x); }
   __device__ static __forceinline__ float tanh(float x) { return fast_tanh(x); }
   __device__ static __forceinline__ float elu(float x) { return fast_elu(x); }
+  __device__ static __forceinline__ float tanh_times(float x, float y) {
+    return fast_tanh_times(x, y);
+  }
 };
 
 struct CloseMath {
   __device__ static __forceinline__ float sigmoid(float x) { return close_sigmoid(x); }
   __device__ static __forceinline__ float tanh(float x) { return close_tanh(x); }
   __device__ static __forceinline__ float elu(float x) { return close_elu(x); }
+  __device__ static __forceinline__ float tanh_times(float x, float y) {
+    return close_tanh_times(x, y);
+  }
 };
 
 // That of lltm_math.h, for doubles.
@@ -103,6 +116,7 @@ struct ExactMath {
   __device__ static __forceinline__ double sigmoid(double x) { return lltm::sigmoid(x); }
   __device__ static __forceinline__ double tanh(double x) { return tanh_(x); }
   __device__ static __forceinline__ double elu(double x) { return lltm::elu(x); }
+  __device__ static __forceinline__ double tanh_times(double x, double y) { return tanh_(x) * y; }
 };
 
 template <typename Math, typename Value>
@@ -113,7 +127,7 @@ __device__ __forceinline__ CellState<Value> cell_forward_by(Value a_input, Value
   state.output_gate = Math::sigmoid(a_output);
   state.candidate_cell = Math::elu(a_cell);
   state.new_cell = old_cell + state.candidate_cell * state.input_gate;
-  state.new_h = Math::tanh(state.new_cell) * state.output_gate;
+  state.new_h = Math::tanh_times(state.new_cell, state.output_gate);
   return state;
 }
 

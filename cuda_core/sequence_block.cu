@@ -85,8 +85,12 @@ void launch_width(const typename Pass::Arguments& a, cudaStream_t stream) {
 
 template <typename Pass, typename S>
 int32_t launch_pass(const typename Pass::Arguments& a, cudaStream_t stream) {
-  if (a.shape.state_size <= 64) {
+  if (a.shape.state_size <= 32) {
+    launch_width<Pass, 32, S>(a, stream);
+  } else if (a.shape.state_size <= 64) {
     launch_width<Pass, 64, S>(a, stream);
+  } else if (a.shape.state_size <= 96) {
+    launch_width<Pass, 96, S>(a, stream);
   } else {
     launch_width<Pass, 128, S>(a, stream);
   }

@@ -12,6 +12,7 @@
 #include "lltm_math.h"
 #include "lltm_sequence.h"
 #include "lltm_types.h"
+#include "sequence_rows.cuh"
 
 namespace lltm {
 namespace {
@@ -55,12 +56,8 @@ __device__ __forceinline__ float weight(const SequenceShape& shape, const S* wei
   return load(weights[(gate * shape.state_size + unit) * shape.weights_stride + column]);
 }
 
-__device__ __forceinline__ void prefetch(const void* p) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
-}
-
-// Stores and prefetches without a branch, which would keep what comes after it from being done
-// while a product is under way.
+// Loads, stores and prefetches without a branch, which would keep what comes after it from being
+// done while the thread waits for something else.
 __device__ __forceinline__ void store_bits_if(bool wanted, uint32_t bits, void* to) {
   asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p st.global.u32 [%0], %1; }" ::"l"(to),
                "r"(bits), "r"(static_cast<uint32_t>(wanted)));
@@ -78,70 +75,90 @@ __device__ __forceinline__ void store_if(bool wanted, float value, S* to) {
   store(value, &stored);
   store_bits_if(wanted, stored.bits, to);
 }
+__device__ __forceinline__ void load_if(bool wanted, const float* from, float& value) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.f32 %0, [%1]; }"
+               : "+f"(value)
+               : "l"(from), "r"(static_cast<uint32_t>(wanted)));
+}
+template <typename S>
+__device__ __forceinline__ void load_if(bool wanted, const S* from, S& value) {
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %2, 0; @p ld.global.u16 %0, [%1]; }"
+               : "+h"(value.bits)
+               : "l"(from), "r"(static_cast<uint32_t>(wanted)));
+}
 __device__ __forceinline__ void prefetch_if(bool wanted, const void* p) {
   asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; @p prefetch.global.L2 [%0]; }" ::"l"(p),
                "r"(static_cast<uint32_t>(wanted)));
 }
+// A sector of the L2 cache holds eight units of a row or more, so one unit in four asks for it: of
+// up to four arrays, which one this unit asks for.
+__device__ __forceinline__ int array_to_prefetch(int unit) { return unit & 3; }
 
-// Which rows of the arrays the steps have: step t of those taken, first to last.
-template <bool kPacked>
-struct StepRows {
-  int64_t first;
-  int64_t advance;
-  __device__ __forceinline__ StepRows(const SequenceShape& s, bool from_the_end)
-      : first(from_the_end ? (s.steps - 1) * s.batch_size : 0),
-        advance(from_the_end ? -s.batch_size : s.batch_size) {}
-  __device__ __forceinline__ int64_t operator[](int64_t t) const { return first + t * advance; }
-  // Whether a row of the states has a step: with packed data the first ones have.
-  __device__ __forceinline__ bool has(int64_t, int64_t) const { return true; }
-};
+// The steps of a unit of a row, in the order in which they are taken. A Place has pointers to the
+// values of one of them, and says where they are so many states further on.
+template <bool kPacked, typename Place>
+class BlockSteps {
+ public:
+  // `origin`: of the unit, in row 0 of the arrays.
+  __device__ __forceinline__ BlockSteps(const SequenceShape& s, bool from_the_end, int64_t row,
+                                        int unit, const Place& origin)
+      : origin(origin),
+        count(static_cast<int>(s.steps)),
+        states(static_cast<int>(from_the_end ? -s.batch_size : s.batch_size) *
+               static_cast<int>(s.state_size)),
+        first_state(((from_the_end ? (s.steps - 1) * s.batch_size : 0) + row) * s.state_size),
+        inside(row < s.batch_size && unit < s.state_size) {}
 
-template <>
-struct StepRows<true> {
-  const int64_t* start;
-  const int64_t* lines;  // of step 0
-  int advance;
-  __device__ __forceinline__ StepRows(const SequenceShape& s, bool from_the_end)
-      : start(s.first_rows),
-        lines(from_the_end ? s.first_rows + s.steps - 1 : s.first_rows),
-        advance(from_the_end ? -1 : 1) {}
-  __device__ __forceinline__ int64_t operator[](int64_t t) const {
-    return lines[t * advance] - *start;
+  __device__ __forceinline__ bool has(int t) const { return inside && t < count; }
+  __device__ __forceinline__ Place first() const { return origin.moved(first_state); }
+  // From step t - 1 to step t, if it has that.
+  __device__ __forceinline__ void go_on(Place& place, int) const { place = place.moved(states); }
+  // Of step t + kAhead, if it has that; `place` is of step t.
+  __device__ __forceinline__ Place ahead(const Place& place, int) const {
+    return place.moved(kAhead * states);
   }
-  __device__ __forceinline__ bool has(int64_t t, int64_t row) const {
-    return row < lines[t * advance + 1] - lines[t * advance];
-  }
+
+ private:
+  const Place origin;
+  const int count, states;
+  const int64_t first_state;
+  const bool inside;
 };
 
-// Where a unit of a row has its values of a step: in arrays of states, and the first of the three
-// in gates.
-struct UnitPlace {
-  int64_t state, gates;
-};
-
-// With packed data a unit must have the step.
-template <bool kPacked>
-struct UnitPlaces {
-  StepRows<kPacked> rows;
-  int64_t row, H;
-  int unit;
-  int64_t states_of_step;
-  __device__ __forceinline__ UnitPlaces(const SequenceShape& s, bool from_the_end, int64_t row,
-                                        int unit)
-      : rows(s, from_the_end),
+// With packed data a row of the states may lack some.
+template <typename Place>
+class BlockSteps<true, Place> {
+ public:
+  __device__ __forceinline__ BlockSteps(const SequenceShape& s, bool from_the_end, int64_t row,
+                                        int unit, const Place& origin)
+      : origin(origin),
+        count(static_cast<int>(s.steps)),
+        rows(s, from_the_end),
         row(row),
-        H(s.state_size),
-        unit(unit),
-        states_of_step(rows.advance * s.state_size) {}
-  __device__ __forceinline__ UnitPlace of(int64_t line) const {
-    return {line * H + unit, line * 3 * H + unit};
+        state_size(s.state_size),
+        has_unit(unit < s.state_size) {}
+
+  __device__ __forceinline__ bool has(int t) const {
+    return has_unit && t < count && rows.has(t, row);
   }
-  __device__ __forceinline__ UnitPlace first() const { return of(rows[0] + row); }
-  // `ahead` steps after step t, whose place is known.
-  __device__ __forceinline__ UnitPlace after(UnitPlace place, int t, int ahead) const {
-    if (kPacked) return of(rows[t + ahead] + row);
-    return {place.state + ahead * states_of_step, place.gates + ahead * 3 * states_of_step};
+  __device__ __forceinline__ Place first() const { return has(0) ? of(0) : origin; }
+  __device__ __forceinline__ void go_on(Place& place, int t) const {
+    if (has(t)) place = of(t);
   }
+  __device__ __forceinline__ Place ahead(const Place& place, int t) const {
+    return has(t + kAhead) ? of(t + kAhead) : place;
+  }
+
+ private:
+  __device__ __forceinline__ Place of(int t) const {
+    return origin.moved((rows[t] + row) * state_size);
+  }
+
+  const Place origin;
+  const int count;
+  const StepRows<true> rows;
+  const int64_t row, state_size;
+  const bool has_unit;
 };
 
 }  // namespace

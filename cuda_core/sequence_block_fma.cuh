@@ -14,10 +14,17 @@ __device__ __forceinline__ float exchange_sum(bool upper, float first, float sec
   return mine + __shfl_xor_sync(0xffffffffu, upper ? first : second, distance);
 }
 
-// Four neighbouring threads share two units: each sums a quarter of the columns for the three gates
-// of both, for every row of the block. With two rows each thread then has one unit of one row.
+// kLanes neighbouring threads share half as many units: each sums its part of the columns for their
+// three gates, for every row of the block. With two rows each thread then has one unit of one row.
+// Two lanes hand over fewer sums, and with two rows load too much for it.
 template <typename S, int kWidth, int kRows_>
 class FmaForward {
+  static const int kLanes = kRows_ == 2 ? 4 : 2;
+  static const int kUnits = kLanes / 2;
+  static const int kColumns = kWidth / kLanes;  // of a thread
+  // An addition waits for the one before it to the same sum: six at a time keep a warp busy.
+  static const int kSums = kLanes == 2 ? 2 : 1;
+
  public:
   static const int kRows = kRows_;
   static const int kThreads = 2 * kWidth;
@@ -28,46 +35,51 @@ class FmaForward {
 
   __device__ __forceinline__ FmaForward(const SequenceShape& shape, const S* weights,
                                         Memory& memory)
-      : memory(memory), quarter(threadIdx.x & 3), pair(threadIdx.x >> 2) {
+      : memory(memory), lane(threadIdx.x % kLanes), first_unit(threadIdx.x / kLanes * kUnits) {
     const int H = static_cast<int>(shape.state_size);
 #pragma unroll
-    for (int v = 0; v < 2; ++v) {
+    for (int v = 0; v < kUnits; ++v) {
 #pragma unroll
       for (int gate = 0; gate < 3; ++gate) {
 #pragma unroll
-        for (int k = 0; k < kWidth / 4; ++k) {
-          const int column = 16 * (k / 4) + 4 * quarter + k % 4;
-          w[v][gate][k] = weight(shape, weights, gate, 2 * pair + v, column, H);
+        for (int k = 0; k < kColumns; ++k) {
+          const int column = 4 * (k / 4 * kLanes + lane) + k % 4;
+          w[v][gate][k] = weight(shape, weights, gate, first_unit + v, column, H);
         }
       }
     }
   }
 
-  __device__ __forceinline__ int unit() const { return 2 * pair + (quarter & 1); }
-  __device__ __forceinline__ int row() const { return kRows == 2 ? quarter >> 1 : 0; }
+  __device__ __forceinline__ int unit() const { return first_unit + lane % kUnits; }
+  __device__ __forceinline__ int row() const { return kRows == 2 ? lane / kUnits : 0; }
   // Of the threads that have the same unit of the same row, one.
-  __device__ __forceinline__ bool is_first() const { return kRows == 2 || quarter < 2; }
+  __device__ __forceinline__ bool is_first() const { return kRows == 2 || lane < kUnits; }
 
   __device__ __forceinline__ void put(int buffer, float h) {
     reinterpret_cast<float*>(memory.h[buffer][row()])[unit()] = h;
   }
   __device__ __forceinline__ void multiply(int buffer) {
 #pragma unroll
-    for (int i = 0; i < 6 * kRows; ++i) sums[i / 6][i / 3 % 2][i % 3] = 0.0f;
+    for (int r = 0; r < kRows; ++r) {
 #pragma unroll
-    for (int j = 0; j < kWidth / 16; ++j) {
+      for (int i = 0; i < 3 * kUnits * kSums; ++i) {
+        sums[r][i / (3 * kSums)][i / kSums % 3][i % kSums] = 0.0f;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kColumns / 4; ++j) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        const float4 h = memory.h[buffer][r][4 * j + quarter];
+        const float4 h = memory.h[buffer][r][kLanes * j + lane];
 #pragma unroll
-        for (int v = 0; v < 2; ++v) {
+        for (int v = 0; v < kUnits; ++v) {
 #pragma unroll
           for (int gate = 0; gate < 3; ++gate) {
-            float& sum = sums[r][v][gate];
-            sum += h.x * w[v][gate][4 * j];
-            sum += h.y * w[v][gate][4 * j + 1];
-            sum += h.z * w[v][gate][4 * j + 2];
-            sum += h.w * w[v][gate][4 * j + 3];
+            float* const sum = sums[r][v][gate];
+            sum[0] += h.x * w[v][gate][4 * j];
+            sum[kSums - 1] += h.y * w[v][gate][4 * j + 1];
+            sum[0] += h.z * w[v][gate][4 * j + 2];
+            sum[kSums - 1] += h.w * w[v][gate][4 * j + 3];
           }
         }
       }
@@ -80,17 +92,23 @@ class FmaForward {
       float s[kRows];
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
-        s[r] = exchange_sum(quarter & 1, sums[r][0][gate], sums[r][1][gate], 1);
+        s[r] = kUnits == 2 ? exchange_sum(lane & 1, whole(sums[r][0][gate]),
+                                          whole(sums[r][kUnits - 1][gate]), 1)
+                           : whole(sums[r][0][gate]);
       }
-      x[gate] = exchange_sum(kRows == 2 && quarter >= 2, s[0], s[kRows - 1], 2);
+      x[gate] = exchange_sum(kRows == 2 && lane >= kUnits, s[0], s[kRows - 1], kUnits);
     }
   }
 
  private:
+  __device__ __forceinline__ static float whole(const float (&sum)[kSums]) {
+    return kSums == 2 ? sum[0] + sum[kSums - 1] : sum[0];
+  }
+
   Memory& memory;
-  const int quarter, pair;
-  float w[2][3][kWidth / 4];
-  float sums[kRows][2][3];
+  const int lane, first_unit;
+  float w[kUnits][3][kColumns];
+  float sums[kRows][kUnits][3][kSums];
 };
 
 // Eight neighbouring threads share four units: each sums an eighth of the 3 * kWidth d_gates for
@@ -130,9 +148,9 @@ class FmaBackward {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) to[gate * kWidth] = d_gates[gate];
   }
-  // d_h = d_gates @ weights, of this thread's unit and row
-  __device__ __forceinline__ float multiply(int buffer) const {
-    float sums[kRows][4] = {};
+  __device__ __forceinline__ void multiply(int buffer) {
+#pragma unroll
+    for (int i = 0; i < 4 * kRows; ++i) sums[i / 4][i % 4] = 0.0f;
 #pragma unroll
     for (int j = 0; j < kColumns / 4; ++j) {
 #pragma unroll
@@ -147,6 +165,9 @@ class FmaBackward {
         }
       }
     }
+  }
+  // d_h = d_gates @ weights, of this thread's unit and row
+  __device__ __forceinline__ float take() const {
     float s[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -161,6 +182,7 @@ class FmaBackward {
   Memory& memory;
   const int eighth, four;
   float w[kColumns][4];
+  float sums[kRows][4];
 };
 
 }  // namespace

@@ -7,12 +7,13 @@
 namespace lltm {
 namespace {
 
-// Of a unit of a row, as they come: who converts them waits for them.
 template <typename S>
-struct StepGates {
-  bool exists;
-  UnitPlace place;
-  S gates[3];
+struct ForwardPlace {
+  S *gates, *output, *new_cell;
+  template <typename Count>
+  __device__ __forceinline__ ForwardPlace moved(Count states) const {
+    return {gates + 3 * states, output + states, new_cell + states};
+  }
 };
 
 template <typename Product, typename S, bool kPacked>
@@ -25,68 +26,75 @@ __global__ void __launch_bounds__(Product::kThreads, 1) forward_kernel(const Seq
   const int64_t row = static_cast<int64_t>(blockIdx.x) * Product::kRows + product.row();
   const bool inside = row < a.shape.batch_size && unit < H;
   const bool writes = inside && product.is_first();
+  const int count = static_cast<int>(a.shape.steps);
 
-  const UnitPlaces<kPacked> places(a.shape, a.shape.reverse, row, unit);
-  const StepRows<kPacked>& rows = places.rows;
+  typedef ForwardPlace<S> Place;
+  const Place origin = {a.gates + unit, a.output + unit, a.new_cell + unit};
+  const BlockSteps<kPacked, Place> steps(a.shape, a.shape.reverse, row, unit, origin);
   const int64_t at = row * H + unit;
   float cell = inside ? first_value(a.c0, a.cell, at) : 0.0f;
   float h = inside && a.h0 ? load(a.h0[at]) : 0.0f;
   product.put(0, h);
-  const int steps = static_cast<int>(a.shape.steps);
-  const auto has = [&](int t) { return inside && t < steps && rows.has(t, row); };
-  const auto load_gates = [&](StepGates<S>& step) {
-    if (!step.exists) return;
-#pragma unroll
-    for (int gate = 0; gate < 3; ++gate) step.gates[gate] = a.gates[step.place.gates + gate * H];
-  };
   float bias[3] = {};
 #pragma unroll
   for (int gate = 0; gate < 3; ++gate) {
     if (inside && a.bias) bias[gate] = load(a.bias[gate * H + unit]);
   }
-  StepGates<S> now = {}, next = {};
-  now.exists = has(0);
-  if (now.exists) now.place = places.first();
-  load_gates(now);
-  next.exists = has(1);
-  if (next.exists) next.place = places.after(now.place, 0, 1);
-  load_gates(next);
+  // Those of two steps are on their way; who converts them waits for them.
+  S gates[3] = {}, next_gates[3] = {};
+  const auto ask = [&](bool exists, const Place& place, S(&to)[3]) {
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) load_if(exists, place.gates + gate * H, to[gate]);
+  };
+  bool has_step = steps.has(0), has_next = steps.has(1);
+  Place kept = steps.first(), asked = kept;
+  ask(has_step, asked, gates);
+  steps.go_on(asked, 1);
+  ask(has_next, asked, next_gates);
+  const int asked_gate = array_to_prefetch(unit);
+
+  CellState<float> state = {};
+  bool stores = false;
+  const auto keep = [&]() {
+    const bool keeps = stores && a.new_cell;
+    store_if(stores, h, kept.output);
+    store_if(keeps, state.new_cell, kept.new_cell);
+    store_if(keeps, state.input_gate, kept.gates);
+    store_if(keeps, state.output_gate, kept.gates + H);
+    store_if(keeps, state.candidate_cell, kept.gates + 2 * H);
+  };
   __syncthreads();
   product.multiply(0);
 
-  for (int t = 0; t < steps; ++t) {
+  for (int t = 0; t < count; ++t) {
+    const bool exists = kPacked ? has_step : inside;
     float x[3];
     product.take(x);
 #pragma unroll
-    for (int gate = 0; gate < 3; ++gate) x[gate] += load(now.gates[gate]) + bias[gate];
-    const CellState<float> state = cell_forward_by<BlockMath<S>>(x[0], x[1], x[2], cell);
-    if (now.exists) {
+    for (int gate = 0; gate < 3; ++gate) x[gate] += load(gates[gate]) + bias[gate];
+    // What nobody waits for, while the gate math waits for itself: the product keeps a thread busy.
+    keep();
+    stores = writes && exists;
+    if (t > 0) steps.go_on(kept, t);
+    steps.go_on(asked, t + 2);
+    has_step = has_next;
+    has_next = steps.has(t + 2);
+#pragma unroll
+    for (int gate = 0; gate < 3; ++gate) gates[gate] = next_gates[gate];
+    ask(has_next, asked, next_gates);
+    prefetch_if(asked_gate < 3 && steps.has(t + 2 + kAhead),
+                steps.ahead(asked, t + 2).gates + asked_gate * H);
+
+    state = cell_forward_by<BlockMath<S>>(x[0], x[1], x[2], cell);
+    if (exists) {
       cell = state.new_cell;
       h = rounded<S>(state.new_h);
     }
     product.put((t + 1) & 1, h);
     __syncthreads();
     product.multiply((t + 1) & 1);
-    // While the product is under way: what nobody waits for.
-    const bool stores = writes && now.exists;
-    const bool keeps = stores && a.new_cell;
-    S* const gates = a.gates + now.place.gates;
-    store_if(stores, h, a.output + now.place.state);
-    store_if(keeps, state.new_cell, a.new_cell + now.place.state);
-    store_if(keeps, state.input_gate, gates);
-    store_if(keeps, state.output_gate, gates + H);
-    store_if(keeps, state.candidate_cell, gates + 2 * H);
-    now = next;
-    next.exists = has(t + 2);
-    if (next.exists) next.place = places.after(now.place, t + 1, 1);
-    load_gates(next);
-    const bool prefetches = has(t + 1 + kAhead);
-    const S* const later =
-        prefetches ? a.gates + places.after(now.place, t + 1, kAhead).gates : a.gates;
-    prefetch_if(prefetches, later);
-    prefetch_if(prefetches, later + H);
-    prefetch_if(prefetches, later + 2 * H);
   }
+  keep();
   if (!writes) return;
   if (a.cell) a.cell[at] = cell;
   if (a.c_n) store(cell, a.c_n + at);

@@ -157,21 +157,21 @@ class TensorBackward : public TensorProduct<S, kWidth> {
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) store(d_gates[gate], to + gate * kWidth);
   }
-  __device__ __forceinline__ float multiply(int buffer) const {
+  __device__ __forceinline__ void multiply(int buffer) {
     // A product waits for the one before it that adds to the same sums: two more.
-    typename Product::Sums sums[2];
     sums[0].clear();
     sums[1].clear();
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       Product::Numbers::multiply(sums[c % 2], w[c], this->piece(memory.d_gates[buffer], c));
     }
-    return this->own(sums[0]) + this->own(sums[1]);
   }
+  __device__ __forceinline__ float take() const { return this->own(sums[0]) + this->own(sums[1]); }
 
  private:
   Memory& memory;
   typename Product::Units w[kChunks];
+  typename Product::Sums sums[2];
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "lltm_sequence.h"
 #include "sequence_grid_parts.cuh"
+#include "sequence_rows.cuh"
 
 namespace lltm {
 namespace {

@@ -79,6 +79,12 @@ def core(operation, dtype, device="cuda"):
     return call
 
 
+def gradients_workspace(rows, state_size, input_features):
+    function = exported("lltm_sequence_gradients_workspace_cuda")
+    function.restype = ctypes.c_int64
+    return function(*map(argument, (rows, state_size, input_features)))
+
+
 def from_host(dtype, *shape, device="cuda"):
     return torch.randn(*shape, dtype=torch.float64).to(dtype).to(device)
 
