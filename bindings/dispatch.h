@@ -57,9 +57,9 @@ inline int32_t numbers_to_cuda(int64_t count, const int64_t* numbers, int64_t* t
   return lltm_numbers_to_cuda(count, numbers, to, stream);
 }
 
-inline int64_t sequence_gradients_workspace(int64_t rows, int64_t state_size,
+inline int64_t sequence_gradients_workspace(int64_t rows, int64_t batch_size, int64_t state_size,
                                             int64_t input_features) {
-  return lltm_sequence_gradients_workspace_cuda(rows, state_size, input_features);
+  return lltm_sequence_gradients_workspace_cuda(rows, batch_size, state_size, input_features);
 }
 
 // Makes the device of `like` current for its lifetime; `stream` is the caller's stream there.
@@ -79,7 +79,7 @@ inline int64_t cuda_version() { return 0; }
 inline const char* cuda_error(int32_t) { return ""; }
 inline int32_t* new_host_number() { return nullptr; }
 inline int32_t numbers_to_cuda(int64_t, const int64_t*, int64_t*, CUstream_st*) { return 0; }
-inline int64_t sequence_gradients_workspace(int64_t, int64_t, int64_t) { return 0; }
+inline int64_t sequence_gradients_workspace(int64_t, int64_t, int64_t, int64_t) { return 0; }
 
 struct DeviceScope {
   explicit DeviceScope(const at::Tensor& like) {

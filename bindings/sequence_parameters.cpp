@@ -12,16 +12,17 @@ namespace {
 
 // Up to how many multiplications the core's sums are faster than a library's products, launches
 // included; measured on an H200. There those of other types than float have tensor cores.
-int64_t most_multiplications(const at::Tensor& like) {
+int64_t most_multiplications(const at::Tensor& like, int64_t width) {
   if (like.scalar_type() == at::kDouble) return 50000000;
-  return like.scalar_type() == at::kFloat && !allows_tf32(like) ? 3300000000 : 250000000;
+  if (like.scalar_type() != at::kFloat || allows_tf32(like)) return 250000000;
+  return width <= 512 ? 3300000000 : 500000000;
 }
 
 bool fits_sums(const SequenceArguments& a, const SequenceSizes& sizes) {
   if (!kWithCuda || !a.input.is_cuda() || a.batch_sizes.defined() || sizes.rows == 0) return false;
   const int64_t width = sizes.state_size + sizes.input_features;
   if (width > 4096 || sizes.rows > 1 << 20) return false;  // and the product does not overflow
-  return sizes.rows * 3 * sizes.state_size * width <= most_multiplications(a.input);
+  return sizes.rows * 3 * sizes.state_size * width <= most_multiplications(a.input, width);
 }
 
 }  // namespace
@@ -53,11 +54,12 @@ bool ParameterGradients::sum_at_once(const SequenceArguments& a, const SequenceS
                                      const Chunk& chunk, const at::Tensor& d_gates,
                                      const at::Tensor& input, const at::Tensor& h0,
                                      const at::Tensor& output) {
-  if (!weights_.defined() || chunk.all.rows < sizes.rows || !fits_sums(a, sizes)) return false;
-  d_weights_ = at::empty(weights_.sizes(), weights_.options());
+  if (chunk.all.rows < sizes.rows || !fits_sums(a, sizes)) return false;
+  if (!weights_.defined() && !bias_.defined()) return true;
+  if (weights_.defined()) d_weights_ = at::empty(weights_.sizes(), weights_.options());
   if (bias_.defined()) d_bias_ = at::empty(bias_.sizes(), bias_.options());
-  const int64_t values =
-      sequence_gradients_workspace(sizes.rows, sizes.state_size, sizes.input_features);
+  const int64_t values = sequence_gradients_workspace(sizes.rows, sizes.batch_size,
+                                                      sizes.state_size, sizes.input_features);
   const at::Tensor workspace = at::empty({values}, input.options().dtype(compute_dtype(input)));
   with_core(input, [&](auto core, CUstream_st* stream) {
     typedef decltype(core) C;

@@ -83,26 +83,28 @@ typedef struct {
       const lltm_sequence_options* options,       /* or null: LLTM_SEQUENCE_BLOCK */             \
       struct CUstream_st* stream) LLTM_NOEXCEPT;
 
-/* sequence_gradients: what the d_gates of all steps mean for the parameters. d_weights is the sum
- * of d_gates^T [old_h, input] over all rows, d_bias that of d_gates, for sizes so small that
- * launches take longer than sums; no CPU twin. The old h of a row is that of the same row of the
- * step before it, in the order of `reverse`; before the first step it is h0, or zero. Not of packed
- * data. N = rows = T * B. An empty sum is zero. I = input_features. sequence_gradients_workspace:
- * how many values of the compute type the workspace has. */
-#define LLTM_DECLARE_SEQUENCE_GRADIENTS(name, type, compute)                                      \
-  int32_t lltm_sequence_gradients_cuda_##name(                                                    \
-      int64_t rows,                                                 /* N >= 0, a multiple of B */ \
-      int64_t batch_size,                                           /* B >= 0 */                  \
-      int64_t state_size,                                           /* H >= 0 */                  \
-      int64_t input_features, int32_t reverse, const type* d_gates, /* in  [N, 3H] */             \
-      const type* input,                                            /* in  [N, I] */              \
-      const type* h0,                                               /* in  [B, H], or null */     \
-      const type* output,                                           /* in  [N, H] */              \
-      compute* workspace, /* for this call alone, aligned to 16 */                                \
-      type* d_weights,    /* out [3H, H + I], or null */                                          \
-      type* d_bias,       /* out [3H], or null */                                                 \
+/* sequence_gradients: what the d_gates of all steps mean for the parameters, for sizes so small
+ * that launches take longer than sums; no CPU twin, and not of packed data. N = rows = T * B, and
+ * I = input_features. d_weights is the sum of d_gates^T [old_h, input] over all rows, d_bias that
+ * of d_gates, in an order that only the sizes decide. The old h of a row is that of the same row in
+ * the step before, in the order of `reverse`; before the first step it is h0, or zero. An empty sum
+ * is zero. The workspace has as many values as sequence_gradients_workspace_cuda says. */
+#define LLTM_DECLARE_SEQUENCE_GRADIENTS(name, type, compute)               \
+  int32_t lltm_sequence_gradients_cuda_##name(                             \
+      int64_t rows,           /* N >= 0, a multiple of B */                \
+      int64_t batch_size,     /* B >= 0 */                                 \
+      int64_t state_size,     /* H >= 0 */                                 \
+      int64_t input_features, /* I >= 0 */                                 \
+      int32_t reverse,        /* not 0: from the last step to the first */ \
+      const type* d_gates,    /* in  [N, 3H] */                            \
+      const type* input,      /* in  [N, I] */                             \
+      const type* h0,         /* in  [B, H], or null */                    \
+      const type* output,     /* in  [N, H] */                             \
+      compute* workspace,     /* for this call alone, aligned to 16 */     \
+      type* d_weights,        /* out [3H, H + I], or null */               \
+      type* d_bias,           /* out [3H], or null */                      \
       struct CUstream_st* stream) LLTM_NOEXCEPT;
-int64_t lltm_sequence_gradients_workspace_cuda(int64_t rows, int64_t state_size,
+int64_t lltm_sequence_gradients_workspace_cuda(int64_t rows, int64_t batch_size, int64_t state_size,
                                                int64_t input_features) LLTM_NOEXCEPT;
 
 /* Copies numbers from host memory, which may be changed at once, to the memory of a GPU. */

@@ -22,17 +22,20 @@ struct GradientParts {
   int64_t count;   // of parts
   int64_t values;  // of a part
 
-  GradientParts(int64_t all_rows, int64_t state_size, int64_t input_features) {
+  GradientParts(int64_t all_rows, int64_t batch_size, int64_t state_size, int64_t input_features) {
     const int64_t K = state_size + input_features;
     // Two blocks for each processor of a large GPU; on any other too, for the same bits.
     const int64_t kBlocks = 2 * 132;
     const int64_t kFewestRows = 32;
+    // A loop over steps adds up B terms in a step, and then T sums. Three times as many err up to
+    // 1.7 times as much.
+    const int64_t longest = batch_size > 0 ? 3 * (all_rows / batch_size + batch_size) : 1;
     columns = K > 0 ? (K + kTileColumns - 1) / kTileColumns : 1;
     tiles = (3 * state_size + kTileGates - 1) / kTileGates * columns;
     const int64_t wanted = tiles < kBlocks ? kBlocks / (tiles > 0 ? tiles : 1) : 1;
     const int64_t share = (all_rows + wanted - 1) / wanted;
-    const int64_t least = share > kFewestRows ? share : kFewestRows;
-    rows = (least + 15) / 16 * 16;
+    const int64_t most = share < longest ? share : longest;
+    rows = ((most > kFewestRows ? most : kFewestRows) + 15) / 16 * 16;
     count = all_rows > rows ? (all_rows + rows - 1) / rows : 1;
     values = 3 * state_size * (K + 1);
   }

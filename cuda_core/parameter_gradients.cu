@@ -32,6 +32,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   const int beside = threadIdx.x % kBeside * kGroup;
   const int below = threadIdx.x / kBeside * kGroup;
 
+  if (!a.d_weights && column > 0) return;  // the first column has d_bias
+
   T sums[kGroup][2][kGroup] = {};
   T bias[kGroup] = {};
   Bringer<kAligned, S> bringer(a, gate, column);
@@ -42,6 +44,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     bringer.put(stage, bias);
     __syncthreads();
     bringer.ask(row + Stage<T>::kRows, end);
+    if (!a.d_weights) continue;
 #pragma unroll
     for (int r = 0; r < Stage<T>::kRows; ++r) {
       T d[kGroup], x[2][kGroup];
@@ -130,9 +133,10 @@ template <typename S>
 int32_t launch(const SequenceGradients<S>& a, cudaStream_t stream) {
   const int32_t status = check(a);
   if (status || a.state_size == 0 || (!a.d_weights && !a.d_bias)) return status;
-  const GradientParts parts(a.rows, a.state_size, a.input_features);
+  const GradientParts parts(a.rows, a.batch_size, a.state_size, a.input_features);
   const int64_t blocks = (parts.values + kValues - 1) / kValues;
   if (blocks > INT32_MAX) return -3;
+  if (parts.count > INT32_MAX / parts.tiles) return -1;
   const unsigned grid = static_cast<unsigned>(parts.tiles * parts.count);
   const bool aligned = a.state_size % kGroup == 0 && a.input_features % kGroup == 0 &&
                        is_aligned(a.d_gates) && is_aligned(a.input) && is_aligned(a.h0) &&
@@ -147,9 +151,9 @@ int32_t launch(const SequenceGradients<S>& a, cudaStream_t stream) {
 }  // namespace
 }  // namespace lltm
 
-int64_t lltm_sequence_gradients_workspace_cuda(int64_t rows, int64_t state_size,
+int64_t lltm_sequence_gradients_workspace_cuda(int64_t rows, int64_t batch_size, int64_t state_size,
                                                int64_t input_features) noexcept {
-  const lltm::GradientParts parts(rows, state_size, input_features);
+  const lltm::GradientParts parts(rows, batch_size, state_size, input_features);
   return parts.count * parts.values;
 }
 

@@ -111,6 +111,10 @@ class BlockSteps {
 
   __device__ __forceinline__ bool has(int t) const { return inside && t < count; }
   __device__ __forceinline__ Place first() const { return origin.moved(first_state); }
+  // From where go_on leads to step 0; nothing lies there.
+  __device__ __forceinline__ Place before_first() const {
+    return origin.moved(first_state - states);
+  }
   // From step t - 1 to step t, if it has that.
   __device__ __forceinline__ void go_on(Place& place, int) const { place = place.moved(states); }
   // Of step t + kAhead, if it has that; `place` is of step t.
@@ -142,6 +146,7 @@ class BlockSteps<true, Place> {
     return has_unit && t < count && rows.has(t, row);
   }
   __device__ __forceinline__ Place first() const { return has(0) ? of(0) : origin; }
+  __device__ __forceinline__ Place before_first() const { return origin; }
   __device__ __forceinline__ void go_on(Place& place, int t) const {
     if (has(t)) place = of(t);
   }

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(Product::kThreads, 1)
                                       load(saved.grad_output));
   };
   bool has_step = steps.has(0), has_next = steps.has(1);
-  Place kept = steps.first(), asked = kept;
+  Place kept = steps.before_first(), asked = steps.first();
   Saved<S> next = {};
   ask(has_step, asked, next);
   Coefficients<float> c = coefficients_of(next);
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(Product::kThreads, 1)
     if (had_step) d_h = d_old_h;
     // What nobody waits for, as in the forward pass.
     keep();
-    if (t > 0) steps.go_on(kept, t);
+    steps.go_on(kept, t);
 
     float d_new_cell = d_cell;
     differentiate(c, had_step || flows_at_first, d_h, d_new_cell, d_gates);

@@ -7,11 +7,20 @@
 namespace lltm {
 namespace {
 
+// In assembly: of the question which lane it is the compiler makes branches, and shuffles in each.
+__device__ __forceinline__ float chosen(bool second, float a, float b) {
+  float value;
+  asm("{ .reg .pred p; setp.ne.u32 p, %3, 0; selp.f32 %0, %2, %1, p; }"
+      : "=f"(value)
+      : "f"(a), "f"(b), "r"(static_cast<uint32_t>(second)));
+  return value;
+}
+
 // Of two values that `lane` and its neighbour at `distance` both have parts of, each lane gets one
 // whole: `upper` says which.
 __device__ __forceinline__ float exchange_sum(bool upper, float first, float second, int distance) {
-  const float mine = upper ? second : first;
-  return mine + __shfl_xor_sync(0xffffffffu, upper ? first : second, distance);
+  const float given = chosen(upper, second, first);
+  return chosen(upper, first, second) + __shfl_xor_sync(0xffffffffu, given, distance);
 }
 
 // kLanes neighbouring threads share half as many units: each sums its part of the columns for their

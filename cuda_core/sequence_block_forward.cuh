@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(Product::kThreads, 1) forward_kernel(const Seq
     for (int gate = 0; gate < 3; ++gate) load_if(exists, place.gates + gate * H, to[gate]);
   };
   bool has_step = steps.has(0), has_next = steps.has(1);
-  Place kept = steps.first(), asked = kept;
+  Place kept = steps.before_first(), asked = steps.first();
   ask(has_step, asked, gates);
   steps.go_on(asked, 1);
   ask(has_next, asked, next_gates);
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(Product::kThreads, 1) forward_kernel(const Seq
     // What nobody waits for, while the gate math waits for itself: the product keeps a thread busy.
     keep();
     stores = writes && exists;
-    if (t > 0) steps.go_on(kept, t);
+    steps.go_on(kept, t);
     steps.go_on(asked, t + 2);
     has_step = has_next;
     has_next = steps.has(t + 2);

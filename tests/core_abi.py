@@ -79,10 +79,10 @@ def core(operation, dtype, device="cuda"):
     return call
 
 
-def gradients_workspace(rows, state_size, input_features):
+def gradients_workspace(rows, batch_size, state_size, input_features):
     function = exported("lltm_sequence_gradients_workspace_cuda")
     function.restype = ctypes.c_int64
-    return function(*map(argument, (rows, state_size, input_features)))
+    return function(*map(argument, (rows, batch_size, state_size, input_features)))
 
 
 def from_host(dtype, *shape, device="cuda"):

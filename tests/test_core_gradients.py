@@ -42,7 +42,7 @@ def draw(dtype, T, B, H, I):  # noqa: E741
 def launch(dtype, sizes, reverse, operands, without=()):
     T, B, H, I = sizes  # noqa: E741
     compute = torch.float64 if dtype == torch.float64 else torch.float32
-    workspace = poisoned(compute, gradients_workspace(T * B, H, I))
+    workspace = poisoned(compute, gradients_workspace(T * B, B, H, I))
     d_weights = None if "d_weights" in without else poisoned(dtype, 3 * H, H + I)
     d_bias = None if "d_bias" in without else poisoned(dtype, 3 * H)
     status = core("sequence_gradients", dtype)(
