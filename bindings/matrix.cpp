@@ -78,26 +78,6 @@ void share_out(const at::Tensor& out, int64_t inner, int64_t panel, const Work& 
   }
 }
 
-// A product on a GPU by cuBLAS itself, if `b` is dense or the transpose of what is. Half types are
-// ATen's, which knows how they may be summed up.
-template <typename Scalar>
-bool multiply_by_cublas(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
-                        bool adds) {
-  const bool transposed = b.stride(1) != 1;
-  if (a.stride(1) != 1 || (transposed && b.stride(0) != 1)) return false;
-  const at::Tensor rows = transposed ? b.t() : b;
-  return Cublas(true).multiply(Matrix<Scalar>(out, 0, out.size(0)), Matrix<Scalar>(a, 0, a.size(0)),
-                               Matrix<Scalar>(rows, 0, rows.size(0)), transposed, adds);
-}
-
-bool multiply_by_cublas(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
-                        bool adds) {
-  if (!out.is_cuda() || a.is_neg() || b.is_neg()) return false;
-  if (out.scalar_type() == at::kFloat) return multiply_by_cublas<float>(out, a, b, adds);
-  if (out.scalar_type() == at::kDouble) return multiply_by_cublas<double>(out, a, b, adds);
-  return false;
-}
-
 }  // namespace
 
 bool outruns_aten(const at::Tensor& like) {
@@ -109,7 +89,6 @@ bool outruns_aten(const at::Tensor& like) {
 }
 
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
-  if (multiply_by_cublas(out, a, b, adds)) return;
   if (!outruns_aten(out) || out.size(0) < kRowsWorthPacking) {
     at::Tensor result = out;
     adds ? at::addmm_out(result, result, a, b) : at::mm_out(result, a, b);

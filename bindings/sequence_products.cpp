@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cublas.h"
 #include "dispatch.h"
 #include "fused_cell.h"
 #include "layout.h"
@@ -23,6 +24,27 @@ int64_t longest_sum(const at::Tensor& d_input, int64_t terms) {
   const bool is_small = tiles(d_input.size(0)) * tiles(d_input.size(1)) < kFewTiles;
   if (is_small || terms <= kLongestSum) return terms;
   return (std::min)(kLongestSum, (terms + 3) / 4);
+}
+
+// By cuBLAS itself, if `b` is dense or the transpose of what is.
+template <typename Scalar>
+bool multiply_by_cublas(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                        bool adds) {
+  const bool transposed = b.stride(1) != 1;
+  if (a.stride(1) != 1 || (transposed && b.stride(0) != 1)) return false;
+  const at::Tensor rows = transposed ? b.t() : b;
+  return Cublas(true).multiply(Matrix<Scalar>(out, 0, out.size(0)), Matrix<Scalar>(a, 0, a.size(0)),
+                               Matrix<Scalar>(rows, 0, rows.size(0)), transposed, adds);
+}
+
+// As `multiply`, with less of the host's time. Half types are ATen's, which knows how they may be
+// summed up.
+void multiply_at_once(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
+  if (out.is_cuda() && !a.is_neg() && !b.is_neg()) {
+    if (out.scalar_type() == at::kFloat && multiply_by_cublas<float>(out, a, b, adds)) return;
+    if (out.scalar_type() == at::kDouble && multiply_by_cublas<double>(out, a, b, adds)) return;
+  }
+  multiply(out, a, b, adds);
 }
 
 }  // namespace
@@ -61,19 +83,23 @@ void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& in
   at::Tensor out = gates;
   if (outruns_aten(out) || (out.is_cuda() && out.scalar_type() == at::kDouble)) {
     out.copy_(bias_.expand_as(out));
-    multiply(out, input, weights_x_.t(), /*adds=*/true);
+    multiply_at_once(out, input, weights_x_.t(), /*adds=*/true);
   } else {
     at::addmm_out(out, bias_, input, weights_x_.t());
   }
 }
 
 void SequenceProducts::input_product(const at::Tensor& gates, const at::Tensor& input) const {
-  multiply(gates, input, weights_x_.t(), /*adds=*/false);
+  multiply_at_once(gates, input, weights_x_.t(), /*adds=*/false);
 }
 
 void SequenceProducts::d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const {
   const int64_t longest = longest_sum(d_input, d_gates.size(1));
-  multiply_in_parts(d_input, d_gates, weights_x_, /*adds=*/false, longest);
+  if (d_gates.size(1) <= longest) {
+    multiply_at_once(d_input, d_gates, weights_x_, /*adds=*/false);
+  } else {
+    multiply_in_parts(d_input, d_gates, weights_x_, /*adds=*/false, longest);
+  }
 }
 
 }  // namespace lltm_bindings
