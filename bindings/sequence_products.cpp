@@ -26,25 +26,24 @@ int64_t longest_sum(const at::Tensor& d_input, int64_t terms) {
   return (std::min)(kLongestSum, (terms + 3) / 4);
 }
 
-// By cuBLAS itself, if `b` is dense or the transpose of what is.
 template <typename Scalar>
-bool multiply_by_cublas(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
-                        bool adds) {
-  const bool transposed = b.stride(1) != 1;
-  if (a.stride(1) != 1 || (transposed && b.stride(0) != 1)) return false;
-  const at::Tensor rows = transposed ? b.t() : b;
+bool multiply_by_cublas(const at::Tensor& out, const at::Tensor& a, const at::Tensor& weights,
+                        bool transposed, bool adds) {
   return Cublas(true).multiply(Matrix<Scalar>(out, 0, out.size(0)), Matrix<Scalar>(a, 0, a.size(0)),
-                               Matrix<Scalar>(rows, 0, rows.size(0)), transposed, adds);
+                               Matrix<Scalar>(weights, 0, weights.size(0)), transposed, adds);
 }
 
-// As `multiply`, with less of the host's time. Half types are ATen's, which knows how they may be
-// summed up.
-void multiply_at_once(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
-  if (out.is_cuda() && !a.is_neg() && !b.is_neg()) {
-    if (out.scalar_type() == at::kFloat && multiply_by_cublas<float>(out, a, b, adds)) return;
-    if (out.scalar_type() == at::kDouble && multiply_by_cublas<double>(out, a, b, adds)) return;
+// out = a @ weights (or weights^T), or is added to; rows of all lie dense. On a GPU by cuBLAS
+// itself, which takes less of the host's time; but half types are ATen's, which knows how they may
+// be summed up.
+void multiply_at_once(const at::Tensor& out, const at::Tensor& a, const at::Tensor& weights,
+                      bool transposed, bool adds) {
+  if (out.is_cuda() && out.scalar_type() == at::kFloat) {
+    if (multiply_by_cublas<float>(out, a, weights, transposed, adds)) return;
+  } else if (out.is_cuda() && out.scalar_type() == at::kDouble) {
+    if (multiply_by_cublas<double>(out, a, weights, transposed, adds)) return;
   }
-  multiply(out, a, b, adds);
+  multiply(out, a, transposed ? weights.t() : weights, adds);
 }
 
 }  // namespace
@@ -83,20 +82,20 @@ void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& in
   at::Tensor out = gates;
   if (outruns_aten(out) || (out.is_cuda() && out.scalar_type() == at::kDouble)) {
     out.copy_(bias_.expand_as(out));
-    multiply_at_once(out, input, weights_x_.t(), /*adds=*/true);
+    multiply_at_once(out, input, weights_x_, /*transposed=*/true, /*adds=*/true);
   } else {
     at::addmm_out(out, bias_, input, weights_x_.t());
   }
 }
 
 void SequenceProducts::input_product(const at::Tensor& gates, const at::Tensor& input) const {
-  multiply_at_once(gates, input, weights_x_.t(), /*adds=*/false);
+  multiply_at_once(gates, input, weights_x_, /*transposed=*/true, /*adds=*/false);
 }
 
 void SequenceProducts::d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const {
   const int64_t longest = longest_sum(d_input, d_gates.size(1));
   if (d_gates.size(1) <= longest) {
-    multiply_at_once(d_input, d_gates, weights_x_, /*adds=*/false);
+    multiply_at_once(d_input, d_gates, weights_x_, /*transposed=*/false, /*adds=*/false);
   } else {
     multiply_in_parts(d_input, d_gates, weights_x_, /*adds=*/false, longest);
   }
