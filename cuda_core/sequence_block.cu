@@ -1,12 +1,8 @@
-// Sequences in one block each.
+// Which sequences fit into one block each; sequence_block_*.cu have the kernels.
 #include <cuda_runtime.h>
 
-#include "device.cuh"
 #include "lltm.h"
-#include "sequence_block_backward.cuh"
-#include "sequence_block_fma.cuh"
-#include "sequence_block_forward.cuh"
-#include "sequence_block_tensor.cuh"
+#include "sequence_block.cuh"
 #include "sequence_paths.cuh"
 
 namespace lltm {
@@ -14,88 +10,6 @@ namespace {
 
 // Rows beyond which the blocks take turns too often.
 const int64_t kMostRows = 2048;
-
-template <typename Product>
-unsigned blocks_of(const SequenceShape& shape) {
-  return static_cast<unsigned>((shape.batch_size + Product::kRows - 1) / Product::kRows);
-}
-
-template <typename S>
-struct ForwardPass {
-  typedef SequenceForward<S> Arguments;
-  template <int kWidth, int kRows>
-  using Fma = FmaForward<S, kWidth, kRows>;
-  template <int kWidth>
-  using Tensor = TensorForward<S, kWidth>;
-
-  template <typename Product, bool kPacked>
-  static void launch(const Arguments& a, cudaStream_t stream) {
-    const unsigned blocks = blocks_of<Product>(a.shape);
-    forward_kernel<Product, S, kPacked><<<blocks, Product::kThreads, 0, stream>>>(a);
-  }
-};
-
-template <typename S>
-struct BackwardPass {
-  typedef SequenceBackward<S> Arguments;
-  template <int kWidth, int kRows>
-  using Fma = FmaBackward<S, kWidth, kRows>;
-  template <int kWidth>
-  using Tensor = TensorBackward<S, kWidth>;
-
-  template <typename Product, bool kPacked>
-  static void launch(const Arguments& a, cudaStream_t stream) {
-    const unsigned blocks = blocks_of<Product>(a.shape);
-    backward_kernel<Product, S, kPacked><<<blocks, Product::kThreads, 0, stream>>>(a);
-  }
-};
-
-// Half types on a Hopper GPU by tensor cores; returns whether it is one.
-template <typename Pass, int kWidth, bool kIsHalf>
-struct ByTensorCores {
-  static bool launch(const typename Pass::Arguments&, cudaStream_t) { return false; }
-};
-template <typename Pass, int kWidth>
-struct ByTensorCores<Pass, kWidth, true> {
-  static bool launch(const typename Pass::Arguments& a, cudaStream_t stream) {
-    if (!has_hopper_kernels()) return false;
-    typedef typename Pass::template Tensor<kWidth> Product;
-    if (a.shape.first_rows) {
-      Pass::template launch<Product, true>(a, stream);
-    } else {
-      Pass::template launch<Product, false>(a, stream);
-    }
-    return true;
-  }
-};
-
-template <typename Pass, int kWidth, typename S>
-void launch_width(const typename Pass::Arguments& a, cudaStream_t stream) {
-  typedef typename Pass::template Fma<kWidth, 1> OneRow;
-  typedef typename Pass::template Fma<kWidth, 2> TwoRows;
-  if (ByTensorCores<Pass, kWidth, sizeof(S) == 2>::launch(a, stream)) return;
-  if (a.shape.first_rows) {
-    Pass::template launch<OneRow, true>(a, stream);
-  } else if (a.shape.batch_size <= device_attribute(cudaDevAttrMultiProcessorCount)) {
-    Pass::template launch<OneRow, false>(a, stream);  // there are processors for it
-  } else {
-    Pass::template launch<TwoRows, false>(a, stream);
-  }
-}
-
-template <typename Pass, typename S>
-int32_t launch_pass(const typename Pass::Arguments& a, cudaStream_t stream) {
-  if (a.shape.state_size <= 32) {
-    launch_width<Pass, 32, S>(a, stream);
-  } else if (a.shape.state_size <= 64) {
-    launch_width<Pass, 64, S>(a, stream);
-  } else if (a.shape.state_size <= 96) {
-    launch_width<Pass, 96, S>(a, stream);
-  } else {
-    launch_width<Pass, 128, S>(a, stream);
-  }
-  return static_cast<int32_t>(cudaGetLastError());
-}
 
 }  // namespace
 
@@ -111,16 +25,6 @@ template bool fits_block<double>(int64_t, int64_t);
 template bool fits_block<lltm_half>(int64_t, int64_t);
 template bool fits_block<lltm_bfloat16>(int64_t, int64_t);
 
-template <typename S>
-int32_t launch_block(const SequenceForward<S>& a, cudaStream_t stream) {
-  return launch_pass<ForwardPass<S>, S>(a, stream);
-}
-
-template <typename S>
-int32_t launch_block(const SequenceBackward<S>& a, cudaStream_t stream) {
-  return launch_pass<BackwardPass<S>, S>(a, stream);
-}
-
 template <>
 int32_t launch_block(const SequenceForward<double>&, cudaStream_t) {
   return -3;
@@ -129,12 +33,5 @@ template <>
 int32_t launch_block(const SequenceBackward<double>&, cudaStream_t) {
   return -3;
 }
-
-template int32_t launch_block(const SequenceForward<float>&, cudaStream_t);
-template int32_t launch_block(const SequenceForward<lltm_half>&, cudaStream_t);
-template int32_t launch_block(const SequenceForward<lltm_bfloat16>&, cudaStream_t);
-template int32_t launch_block(const SequenceBackward<float>&, cudaStream_t);
-template int32_t launch_block(const SequenceBackward<lltm_half>&, cudaStream_t);
-template int32_t launch_block(const SequenceBackward<lltm_bfloat16>&, cudaStream_t);
 
 }  // namespace lltm

@@ -9,7 +9,7 @@
 
 namespace lltm {
 
-// One block has a row or two and all weights: sequence_block.cu.
+// One block has a row or two and all weights: sequence_block*.cu.
 template <typename S>
 bool fits_block(int64_t batch_size, int64_t state_size);
 template <typename S>
