@@ -2,7 +2,6 @@
 #include <cuda_runtime.h>
 
 #include "lltm.h"
-#include "sequence_block.cuh"
 #include "sequence_paths.cuh"
 
 namespace lltm {
@@ -10,6 +9,8 @@ namespace {
 
 // Rows beyond which the blocks take turns too often.
 const int64_t kMostRows = 2048;
+// The widest kernel.
+const int64_t kWidest = 128;
 
 }  // namespace
 

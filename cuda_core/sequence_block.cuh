@@ -17,7 +17,6 @@
 namespace lltm {
 namespace {
 
-const int kWidest = 128;
 // Steps between a prefetch into the L2 cache and the use.
 const int kAhead = 8;
 
