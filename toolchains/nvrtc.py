@@ -9,7 +9,7 @@ import re
 
 from tools import CORE, HOSTS, ROOT, STANDINS, TORCH_NVCC_DEFINES, succeed
 
-LAUNCHES = re.compile(r"<<<|GridTable")
+LAUNCHES = re.compile(r"<<<|GridTable|template int32_t launch_block")
 
 
 def options(arch, cuda):
