@@ -96,52 +96,54 @@ struct DeviceScope {
 template <typename T>
 struct Core;
 
-#define LLTM_DEFINE_CORE(torch_type, core_type, compute_type, name)                               \
-  template <>                                                                                     \
-  struct Core<torch_type> {                                                                       \
-    typedef torch_type Scalar;                                                                    \
-    typedef core_type Storage;                                                                    \
-    typedef compute_type Compute;                                                                 \
-    explicit Core(bool is_cuda)                                                                   \
-        : cell_forward(LLTM_CORE(cell_forward, name, is_cuda)),                                   \
-          cell_backward(LLTM_CORE(cell_backward, name, is_cuda)),                                 \
-          step_forward(LLTM_CORE(step_forward, name, is_cuda)),                                   \
-          step_backward(LLTM_CORE(step_backward, name, is_cuda)),                                 \
-          cell_fused_forward(LLTM_CUDA_CORE(cell_fused_forward, name)),                           \
-          gradient_products(LLTM_CUDA_CORE(gradient_products, name)),                             \
-          step_fused_forward(LLTM_CUDA_CORE(step_fused_forward, name)),                           \
-          step_fused_backward(LLTM_CUDA_CORE(step_fused_backward, name)),                         \
-          sequence_plan(LLTM_CUDA_CORE(sequence_plan, name)),                                     \
-          sequence_forward(LLTM_CUDA_CORE(sequence_forward, name)),                               \
-          sequence_backward(LLTM_CUDA_CORE(sequence_backward, name)),                             \
-          sequence_gradients(LLTM_CUDA_CORE(sequence_gradients, name)) {}                         \
-    decltype(&lltm_cell_forward_cpu_##name) cell_forward;                                         \
-    decltype(&lltm_cell_backward_cpu_##name) cell_backward;                                       \
-    decltype(&lltm_step_forward_cpu_##name) step_forward;                                         \
-    decltype(&lltm_step_backward_cpu_##name) step_backward;                                       \
-    decltype(&lltm_cell_fused_forward_cuda_##name) cell_fused_forward;                            \
-    decltype(&lltm_gradient_products_cuda_##name) gradient_products;                              \
-    decltype(&lltm_step_fused_forward_cuda_##name) step_fused_forward;                            \
-    decltype(&lltm_step_fused_backward_cuda_##name) step_fused_backward;                          \
-    decltype(&lltm_sequence_plan_cuda_##name) sequence_plan;                                      \
-    decltype(&lltm_sequence_forward_cuda_##name) sequence_forward;                                \
-    decltype(&lltm_sequence_backward_cuda_##name) sequence_backward;                              \
-    decltype(&lltm_sequence_gradients_cuda_##name) sequence_gradients;                            \
-                                                                                                  \
-    /* A dense tensor's memory, `rows` rows on; null if undefined. */                             \
-    static Storage* pointer(const at::Tensor& tensor, int64_t rows) {                             \
-      if (!tensor.defined()) return nullptr;                                                      \
-      return reinterpret_cast<Storage*>(tensor.data_ptr<Scalar>()) + rows * tensor.stride(0);     \
-    }                                                                                             \
-    /* Of a dense tensor of the compute type, and of a mask. */                                   \
-    static Compute* compute_pointer(const at::Tensor& tensor, int64_t rows) {                     \
-      if (!tensor.defined()) return nullptr;                                                      \
-      return tensor.data_ptr<Compute>() + rows * tensor.stride(0);                                \
-    }                                                                                             \
-    static const uint8_t* mask_pointer(const at::Tensor& tensor, int64_t rows) {                  \
-      if (!tensor.defined()) return nullptr;                                                      \
-      return reinterpret_cast<const uint8_t*>(tensor.data_ptr<bool>()) + rows * tensor.stride(0); \
-    }                                                                                             \
+#define LLTM_DEFINE_CORE(torch_type, core_type, compute_type, name)                              \
+  template <>                                                                                    \
+  struct Core<torch_type> {                                                                      \
+    typedef torch_type Scalar;                                                                   \
+    typedef core_type Storage;                                                                   \
+    typedef compute_type Compute;                                                                \
+    explicit Core(bool is_cuda)                                                                  \
+        : cell_forward(LLTM_CORE(cell_forward, name, is_cuda)),                                  \
+          cell_backward(LLTM_CORE(cell_backward, name, is_cuda)),                                \
+          step_forward(LLTM_CORE(step_forward, name, is_cuda)),                                  \
+          step_backward(LLTM_CORE(step_backward, name, is_cuda)),                                \
+          cell_fused_forward(LLTM_CUDA_CORE(cell_fused_forward, name)),                          \
+          gradient_products(LLTM_CUDA_CORE(gradient_products, name)),                            \
+          step_fused_forward(LLTM_CUDA_CORE(step_fused_forward, name)),                          \
+          step_fused_backward(LLTM_CUDA_CORE(step_fused_backward, name)),                        \
+          sequence_plan(LLTM_CUDA_CORE(sequence_plan, name)),                                    \
+          sequence_forward(LLTM_CUDA_CORE(sequence_forward, name)),                              \
+          sequence_backward(LLTM_CUDA_CORE(sequence_backward, name)),                            \
+          sequence_gradients(LLTM_CUDA_CORE(sequence_gradients, name)),                          \
+          sequence_product(LLTM_CUDA_CORE(sequence_product, name)) {}                            \
+    decltype(&lltm_cell_forward_cpu_##name) cell_forward;                                        \
+    decltype(&lltm_cell_backward_cpu_##name) cell_backward;                                      \
+    decltype(&lltm_step_forward_cpu_##name) step_forward;                                        \
+    decltype(&lltm_step_backward_cpu_##name) step_backward;                                      \
+    decltype(&lltm_cell_fused_forward_cuda_##name) cell_fused_forward;                           \
+    decltype(&lltm_gradient_products_cuda_##name) gradient_products;                             \
+    decltype(&lltm_step_fused_forward_cuda_##name) step_fused_forward;                           \
+    decltype(&lltm_step_fused_backward_cuda_##name) step_fused_backward;                         \
+    decltype(&lltm_sequence_plan_cuda_##name) sequence_plan;                                     \
+    decltype(&lltm_sequence_forward_cuda_##name) sequence_forward;                               \
+    decltype(&lltm_sequence_backward_cuda_##name) sequence_backward;                             \
+    decltype(&lltm_sequence_gradients_cuda_##name) sequence_gradients;                           \
+    decltype(&lltm_sequence_product_cuda_##name) sequence_product;                               \
+                                                                                                 \
+    /* A dense tensor's memory, `rows` rows of its last dimension on; null if undefined. */      \
+    static Storage* pointer(const at::Tensor& tensor, int64_t rows) {                            \
+      if (!tensor.defined()) return nullptr;                                                     \
+      return reinterpret_cast<Storage*>(tensor.data_ptr<Scalar>()) + rows * tensor.size(-1);     \
+    }                                                                                            \
+    /* Of a dense tensor of the compute type, and of a mask. */                                  \
+    static Compute* compute_pointer(const at::Tensor& tensor, int64_t rows) {                    \
+      if (!tensor.defined()) return nullptr;                                                     \
+      return tensor.data_ptr<Compute>() + rows * tensor.size(-1);                                \
+    }                                                                                            \
+    static const uint8_t* mask_pointer(const at::Tensor& tensor, int64_t rows) {                 \
+      if (!tensor.defined()) return nullptr;                                                     \
+      return reinterpret_cast<const uint8_t*>(tensor.data_ptr<bool>()) + rows * tensor.size(-1); \
+    }                                                                                            \
   };
 
 LLTM_DEFINE_CORE(float, float, float, float)

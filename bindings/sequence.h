@@ -96,15 +96,10 @@ inline SequenceArguments sequence_arguments(const at::Tensor& input, const at::T
           tensor_or_undefined(zoneout_c)};
 }
 
-// (batch_size, features) of every step, one after another.
+// (batch_size, features) of every step, one after another: a view of what is dense.
 inline at::Tensor as_rows(const at::Tensor& tensor) {
   return tensor.dim() == 3 ? tensor.reshape({tensor.size(0) * tensor.size(1), tensor.size(2)})
                            : tensor;
-}
-
-// The same, as a raw pointer may be taken of it. An undefined tensor stays so.
-inline at::Tensor dense_rows(const at::Tensor& tensor) {
-  return tensor.defined() ? dense(as_rows(tensor)) : tensor;
 }
 
 }  // namespace lltm_bindings

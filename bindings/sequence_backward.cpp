@@ -25,9 +25,9 @@ class Recurrence {
         wants_d_h0(mask[3]),
         batch_size(sizes.batch_size),
         state_size(sizes.state_size),
-        grad_output(dense_rows(grads.output)),
-        keep_h(dense_rows(a.zoneout_h)),
-        keep_cell(dense_rows(a.zoneout_c)),
+        grad_output(dense(grads.output)),
+        keep_h(dense(a.zoneout_h)),
+        keep_cell(dense(a.zoneout_c)),
         exchange(way.launch, a.input) {
     if (path == Path::kOneLaunch) packed_rows = PackedRows(schedule, a);
     d_h = at::empty({batch_size, state_size}, input.options());
@@ -83,8 +83,8 @@ class Recurrence {
     const at::Tensor cells = spread ? aligned_to_pairs(chunk.cells) : chunk.cells;
     check_status(
         core.sequence_backward(
-            chunk.end - chunk.begin, batch_size, state_size, C::pointer(products.weights_h(), 0),
-            products.weights_h().stride(0), reverse, packed_rows.of(chunk.begin, chunk.end),
+            chunk.end - chunk.begin, batch_size, state_size, C::pointer(products.weights(), 0),
+            products.weights().size(1), reverse, packed_rows.of(chunk.begin, chunk.end),
             C::pointer(grad, chunk.all.first), C::pointer(activations, 0), C::pointer(cells, 0),
             has_d_h ? C::pointer(d_h_n.defined() ? d_h_n : d_h, 0) : nullptr, C::pointer(d_c_n, 0),
             C::compute_pointer(d_cell, 0), spread ? nullptr : C::pointer(d_h, 0),
@@ -165,8 +165,8 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
   const int64_t T = schedule.steps();
   const auto options = a.input.options();
 
-  const at::Tensor input = dense_rows(a.input);
-  const at::Tensor output_rows = dense_rows(output);
+  const at::Tensor input = dense(a.input);
+  const at::Tensor dense_output = dense(output);
   const at::Tensor h0 = dense(a.h0);
   const int64_t chunk_steps = a.recompute ? kStepsPerChunk : (std::max)(T, int64_t(1));
   const int64_t chunks = (T + chunk_steps - 1) / chunk_steps;
@@ -175,27 +175,26 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
   Recurrence recurrence(grads, a, sizes, schedule, products, way, chunks, mask);
   ParameterGradients parameters(a, sizes, chunks, mask);
   at::Tensor d_input;
-  if (mask[0]) d_input = at::empty({sizes.rows, sizes.input_features}, options);
+  if (mask[0]) d_input = at::empty(a.input.sizes(), options);
   const int64_t most_rows = (std::min)(sizes.rows, chunk_steps * sizes.batch_size);
   const at::Tensor all_d_gates = at::empty({most_rows, 3 * sizes.state_size}, options);
 
   for (int64_t c = chunks - 1; c >= 0; --c) {
     Chunk chunk = {c * chunk_steps, (std::min)(T, (c + 1) * chunk_steps), {}, activations, cells};
     chunk.all = schedule.rows_of(chunk.begin, chunk.end);
-    const at::Tensor chunk_input = rows_from(input, chunk.all.first, chunk.all.rows);
     const at::Tensor d_gates = rows_from(all_d_gates, 0, chunk.all.rows);
+    const auto old_states = [&] { return OldStates(schedule, chunk, h0, as_rows(dense_output)); };
     if (a.recompute) {
-      recompute_chunk(chunk, a, schedule, products, chunk_input,
-                      OldStates(schedule, chunk, h0, output_rows), cells.select(0, c));
+      recompute_chunk(chunk, a, schedule, products, input, old_states(), cells.select(0, c));
     }
     recurrence.run(chunk, d_gates);
     // From here on while a GPU is at work.
-    if (mask[0]) products.d_input(rows_from(d_input, chunk.all.first, chunk.all.rows), d_gates);
-    if (parameters.sum_at_once(a, sizes, chunk, d_gates, chunk_input, h0, output_rows)) continue;
-    parameters.add(chunk, d_gates, chunk_input, OldStates(schedule, chunk, h0, output_rows));
+    if (mask[0]) products.d_input(d_input, chunk.all.first, d_gates);
+    if (parameters.sum_at_once(a, sizes, chunk, d_gates, input, h0, dense_output)) continue;
+    parameters.add(chunk, d_gates, rows_from(as_rows(input), chunk.all.first, chunk.all.rows),
+                   old_states());
   }
 
-  if (mask[0]) d_input = d_input.view(a.input.sizes());
   return std::make_tuple(d_input, parameters.d_weights(), parameters.d_bias(),
                          mask[3] ? recurrence.d_first_h() : at::Tensor(),
                          mask[4] ? recurrence.d_first_cell() : at::Tensor());

@@ -36,9 +36,9 @@ void recompute_chunk(Chunk& chunk, const SequenceArguments& a, const Schedule& s
   const int64_t H = first_cell.size(1);
   chunk.activations = at::empty({chunk.all.rows, 3 * H}, a.input.options());
   chunk.cells = at::empty({chunk.all.rows, H}, a.input.options());
-  products.input_gates(chunk.activations, input);
+  products.input_gates(chunk.activations, input, chunk.all.first);
   const at::Tensor cell = first_cell.clone();
-  const at::Tensor keep_cell = dense_rows(a.zoneout_c);
+  const at::Tensor keep_cell = dense(a.zoneout_c);
   const at::Tensor unused_h = at::empty({cell.size(0), H}, a.input.options());
   with_core(a.input, [&](auto core, CUstream_st* stream) {
     typedef decltype(core) C;

@@ -46,7 +46,7 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   const bool keeps_steps = keep == Keep::kForBackward && !a.recompute;
   const bool keeps_chunks = keep == Keep::kForBackward && a.recompute;
 
-  const at::Tensor input = dense_rows(a.input);
+  const at::Tensor input = dense(a.input);
   const int64_t chunk = steps_at_once(a, sizes, T, keep);
   const int64_t chunks = (T + chunk - 1) / chunk;
   const SequenceProducts products(a, sizes, Pass::kForward);
@@ -56,14 +56,14 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   // The first product before all else: a GPU is at work while the rest is made ready.
   const auto begin_chunk = [&](int64_t begin) {
     const Step all = schedule.rows_of(begin, (std::min)(T, begin + chunk));
-    const at::Tensor rows = rows_from(input, all.first, all.rows);
     const at::Tensor to = rows_from(gates, 0, all.rows);
-    at_once ? products.input_product(to, rows) : products.input_gates(to, rows);
+    at_once ? products.input_product(to, input, all.first)
+            : products.input_gates(to, input, all.first);
   };
   if (T > 0) begin_chunk(0);
 
-  const at::Tensor keep_h = dense_rows(a.zoneout_h);
-  const at::Tensor keep_cell = dense_rows(a.zoneout_c);
+  const at::Tensor keep_h = dense(a.zoneout_h);
+  const at::Tensor keep_cell = dense(a.zoneout_c);
   // One launch knows that without a state it begins with zeros.
   at::Tensor h0 = dense(a.h0);
   if (!h0.defined() && (!at_once || T == 0)) h0 = at::zeros({B, H}, options);
@@ -80,7 +80,9 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
     state_h = at::empty({B, H}, options);
   }
   SequenceOutputs outputs;
-  outputs.output = at::empty({N, H}, options);
+  const bool packed = a.batch_sizes.defined();
+  outputs.output = packed ? at::empty({N, H}, options) : at::empty({T, B, H}, options);
+  const at::Tensor output = at_once ? outputs.output : as_rows(outputs.output);
   if (keeps_steps) outputs.cells = at::empty({N, H}, options);
   const at::Tensor cells = outputs.cells;
   if (keeps_chunks) outputs.cells = at::empty({chunks, B, H}, cell.options());
@@ -105,15 +107,15 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
             recurrent.add_old_h(chunk_gates, line - all.first, old_h, row, rows);
           });
         }
-        check_status(core.sequence_forward(
-                         end - begin, B, H, C::pointer(products.weights_h(), 0),
-                         products.weights_h().stride(0), a.reverse, packed_rows.of(begin, end),
-                         C::pointer(products.bias(), 0), C::pointer(chunk_gates, 0),
-                         spread ? nullptr : C::pointer(old_h, 0), C::pointer(c0, 0),
-                         C::compute_pointer(cell, 0), C::pointer(outputs.output, all.first),
-                         C::pointer(cells, all.first), C::pointer(state_h, 0),
-                         C::pointer(outputs.c_n, 0), launch_options, stream),
-                     "sequence_forward");
+        check_status(
+            core.sequence_forward(end - begin, B, H, C::pointer(products.weights(), 0),
+                                  products.weights().size(1), a.reverse, packed_rows.of(begin, end),
+                                  C::pointer(products.bias(), 0), C::pointer(chunk_gates, 0),
+                                  spread ? nullptr : C::pointer(old_h, 0), C::pointer(c0, 0),
+                                  C::compute_pointer(cell, 0), C::pointer(output, all.first),
+                                  C::pointer(cells, all.first), C::pointer(state_h, 0),
+                                  C::pointer(outputs.c_n, 0), launch_options, stream),
+            "sequence_forward");
         continue;
       }
       const RecurrentProduct<typename C::Scalar> recurrent(products);
@@ -122,15 +124,15 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
         const int64_t place = step.first - all.first;
         // The old h: of the packed state, of the output, or the first.
         const bool first = i == 0;
-        const at::Tensor& old_h = state_h.defined() ? state_h : (first ? h0 : outputs.output);
+        const at::Tensor& old_h = state_h.defined() ? state_h : (first ? h0 : output);
         const int64_t old_row = state_h.defined() || first ? 0 : schedule[i - 1].first;
         if (way.path == Path::kFusedSteps) {
           check_status(
               core.step_fused_forward(
-                  step.rows, H, C::pointer(products.weights_h(), 0), products.weights_h().stride(0),
+                  step.rows, H, C::pointer(products.weights(), 0), products.weights().size(1),
                   C::pointer(chunk_gates, place), C::mask_pointer(keep_h, step.first),
                   C::mask_pointer(keep_cell, step.first), C::pointer(old_h, old_row),
-                  C::compute_pointer(cell, 0), C::pointer(outputs.output, step.first),
+                  C::compute_pointer(cell, 0), C::pointer(output, step.first),
                   C::pointer(cells, step.first), stream),
               "step_fused_forward");
           continue;
@@ -138,12 +140,12 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
         recurrent.add_old_h(chunk_gates, place, old_h, old_row, step.rows);
         for_rows(a.input, step.rows, H, [&](int64_t row, int64_t rows) {
           check_status(
-              core.step_forward(
-                  rows, H, C::pointer(chunk_gates, place + row),
-                  C::mask_pointer(keep_h, step.first + row),
-                  C::mask_pointer(keep_cell, step.first + row), C::pointer(old_h, old_row + row),
-                  C::compute_pointer(cell, row), C::pointer(outputs.output, step.first + row),
-                  C::pointer(state_h, row), C::pointer(cells, step.first + row), stream),
+              core.step_forward(rows, H, C::pointer(chunk_gates, place + row),
+                                C::mask_pointer(keep_h, step.first + row),
+                                C::mask_pointer(keep_cell, step.first + row),
+                                C::pointer(old_h, old_row + row), C::compute_pointer(cell, row),
+                                C::pointer(output, step.first + row), C::pointer(state_h, row),
+                                C::pointer(cells, step.first + row), stream),
               "step_forward");
         });
       }
@@ -154,11 +156,10 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
     outputs.h_n = state_h;
   } else {
     outputs.h_n = at::empty({B, H}, options);
-    outputs.h_n.copy_(T == 0 ? h0 : outputs.output.narrow(0, schedule[T - 1].first, B));
+    outputs.h_n.copy_(T == 0 ? h0 : output.narrow(0, schedule[T - 1].first, B));
   }
   if (carries_cell) outputs.c_n = cell.to(a.input.scalar_type());
   outputs.activations = keeps_steps ? gates : at::empty({0, 3 * H}, options);
-  if (!a.batch_sizes.defined()) outputs.output = outputs.output.view({sizes.steps, B, H});
   return outputs;
 }
 

@@ -17,6 +17,10 @@ const int64_t kLongestSum = 768;
 // Of a product of fewer tiles cuBLAS shares the terms out itself, and better than a batch of parts.
 const int64_t kTile = 128;
 const int64_t kFewTiles = 32;
+// Multiplications of the core's own product of a whole sequence, in float32 and at less accuracy.
+const int64_t kMostOfFloat = 500000000;
+const int64_t kMostOfLess = 250000000;
+const int64_t kMostOfDouble = 3000000;  // by multiply-add, where a library has tensor cores
 
 // Of d_input, of all its terms. A loop's products are of few rows, and their terms shared out.
 int64_t longest_sum(const at::Tensor& d_input, int64_t terms) {
@@ -46,6 +50,17 @@ void multiply_at_once(const at::Tensor& out, const at::Tensor& a, const at::Tens
   multiply(out, a, transposed ? weights.t() : weights, adds);
 }
 
+// Whether the core's product takes less time than cuBLAS's, which is 25 microseconds of a host's,
+// as measured on an H200. Its sums are made term by term.
+bool fits_core(const at::Tensor& out, int64_t rows, int64_t inner, int64_t columns) {
+  if (!kWithCuda || !out.is_cuda() || rows > 1 << 20) return false;
+  if (inner > kLongestSum || columns > 4096) return false;  // and the product does not overflow
+  int64_t most = kMostOfLess;
+  if (out.scalar_type() == at::kDouble) most = kMostOfDouble;
+  if (out.scalar_type() == at::kFloat && !allows_tf32(out)) most = kMostOfFloat;
+  return rows * inner * columns <= most;
+}
+
 }  // namespace
 
 Way choose_way(const SequenceArguments& a, const SequenceSizes& sizes, int64_t steps, Pass pass) {
@@ -59,46 +74,78 @@ Way choose_way(const SequenceArguments& a, const SequenceSizes& sizes, int64_t s
 }
 
 SequenceProducts::SequenceProducts(const SequenceArguments& a, const SequenceSizes& sizes,
-                                   Pass pass) {
-  const int64_t H = sizes.state_size;
-  const at::Tensor weights = dense(a.weights);
+                                   Pass pass)
+    : state_size_(sizes.state_size),
+      input_features_(sizes.input_features),
+      weights_(dense(a.weights)) {
   if (a.bias.defined()) bias_ = dense(a.bias.dim() == 2 ? a.bias.select(0, 0) : a.bias);
-  weights_h_ = weights.narrow(1, 0, H);
-  weights_x_ = weights.narrow(1, H, sizes.input_features);
   if (a.input.is_cuda()) return;
-  if (pass == Pass::kBackward) packed_weights_h_ = PackedFactor(weights_h_, sizes.rows);
+  if (pass == Pass::kBackward) packed_weights_h_ = PackedFactor(weights_h(), sizes.rows);
   if (pass == Pass::kBackward && !a.recompute) return;  // no step forward is taken
-  packed_weights_h_t_ = PackedFactor(weights_h_.t(), sizes.rows);
+  packed_weights_h_t_ = PackedFactor(weights_h().t(), sizes.rows);
   // A CPU reads the transpose 1.3 to 1.7 times faster than a transposed view, once a step.
   if (!packed_weights_h_t_.defined() && sizes.steps > 1) {
-    weights_h_t_ = transpose(weights_h_.contiguous());
+    weights_h_t_ = transpose(weights_h().contiguous());
   }
 }
 
-at::Tensor SequenceProducts::weights_h_transposed() const { return weights_h_.t().contiguous(); }
+const at::Tensor& SequenceProducts::weights_h() const {
+  if (!weights_h_.defined()) weights_h_ = weights_.narrow(1, 0, state_size_);
+  return weights_h_;
+}
 
-void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& input) const {
-  if (!bias_.defined()) return input_product(gates, input);
+at::Tensor SequenceProducts::weights_h_transposed() const { return weights_h().t().contiguous(); }
+
+void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& input,
+                                   int64_t first) const {
+  if (!bias_.defined()) return input_product(gates, input, first);
+  const at::Tensor rows = rows_from(as_rows(input), first, gates.size(0));
   at::Tensor out = gates;
   if (outruns_aten(out) || (out.is_cuda() && out.scalar_type() == at::kDouble)) {
     out.copy_(bias_.expand_as(out));
-    multiply_at_once(out, input, weights_x_, /*transposed=*/true, /*adds=*/true);
+    multiply_at_once(out, rows, weights_x(), /*transposed=*/true, /*adds=*/true);
   } else {
-    at::addmm_out(out, bias_, input, weights_x_.t());
+    at::addmm_out(out, bias_, rows, weights_x().t());
   }
 }
 
-void SequenceProducts::input_product(const at::Tensor& gates, const at::Tensor& input) const {
-  multiply_at_once(gates, input, weights_x_, /*transposed=*/true, /*adds=*/false);
+void SequenceProducts::input_product(const at::Tensor& gates, const at::Tensor& input,
+                                     int64_t first) const {
+  const int64_t count = gates.size(0);
+  if (multiply_by_core(gates, 0, input, first, count, /*transposed=*/true)) return;
+  multiply_at_once(gates, rows_from(as_rows(input), first, count), weights_x(),
+                   /*transposed=*/true, /*adds=*/false);
 }
 
-void SequenceProducts::d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const {
-  const int64_t longest = longest_sum(d_input, d_gates.size(1));
+void SequenceProducts::d_input(const at::Tensor& d_input, int64_t first,
+                               const at::Tensor& d_gates) const {
+  const int64_t count = d_gates.size(0);
+  if (multiply_by_core(d_input, first, d_gates, 0, count, /*transposed=*/false)) return;
+  const at::Tensor rows = rows_from(as_rows(d_input), first, count);
+  const int64_t longest = longest_sum(rows, d_gates.size(1));
   if (d_gates.size(1) <= longest) {
-    multiply_at_once(d_input, d_gates, weights_x_, /*transposed=*/false, /*adds=*/false);
+    multiply_at_once(rows, d_gates, weights_x(), /*transposed=*/false, /*adds=*/false);
   } else {
-    multiply_in_parts(d_input, d_gates, weights_x_, /*adds=*/false, longest);
+    multiply_in_parts(rows, d_gates, weights_x(), /*adds=*/false, longest);
   }
+}
+
+// Returns whether it did: out[out_first:] = factor[first:] @ weights_x (or weights_x^T).
+bool SequenceProducts::multiply_by_core(const at::Tensor& out, int64_t out_first,
+                                        const at::Tensor& factor, int64_t first, int64_t rows,
+                                        bool transposed) const {
+  const int64_t inner = factor.size(-1);
+  const int64_t columns = out.size(-1);
+  if (!fits_core(out, rows, inner, columns)) return false;
+  with_core(out, [&](auto core, CUstream_st* stream) {
+    typedef decltype(core) C;
+    check_status(
+        core.sequence_product(rows, inner, columns, C::pointer(factor, first),
+                              C::pointer(weights_, 0) + state_size_, state_size_ + input_features_,
+                              transposed, allows_tf32(out), C::pointer(out, out_first), stream),
+        "sequence_product");
+  });
+  return true;
 }
 
 }  // namespace lltm_bindings

@@ -29,28 +29,39 @@ class SequenceProducts {
  public:
   SequenceProducts(const SequenceArguments& arguments, const SequenceSizes& sizes, Pass pass);
 
-  // (3 * state_size, state_size), rows of stride(0)
-  const at::Tensor& weights_h() const { return weights_h_; }
+  // (3 * state_size, state_size + input_features) dense; the first columns are those of h
+  const at::Tensor& weights() const { return weights_; }
+  // These, (3 * state_size, state_size), rows of stride(0). A view takes as long as an allocation:
+  // it is made for whoever asks first.
+  const at::Tensor& weights_h() const;
   // (state_size, 3 * state_size), as at::mm reads it fastest on this device
-  at::Tensor weights_h_t() const { return weights_h_t_.defined() ? weights_h_t_ : weights_h_.t(); }
+  at::Tensor weights_h_t() const { return weights_h_t_.defined() ? weights_h_t_ : weights_h().t(); }
   // the same, and weights_h, for the core's own product; undefined where ATen multiplies
   const PackedFactor& packed_weights_h_t() const { return packed_weights_h_t_; }
   const PackedFactor& packed_weights_h() const { return packed_weights_h_; }
   // (state_size, 3 * state_size) dense
   at::Tensor weights_h_transposed() const;
 
-  // gates = input @ weights_x^T + bias, rows of many steps at once.
-  void input_gates(const at::Tensor& gates, const at::Tensor& input) const;
+  // gates = input @ weights_x^T + bias, of many steps at once: of as many rows of the dense input
+  // as gates has, from `first` on.
+  void input_gates(const at::Tensor& gates, const at::Tensor& input, int64_t first) const;
   // The same without the bias, which one launch of all steps adds. With one ATen asks cuBLASLt, and
   // in every call its heuristics; its kernels with a bias for double take twice as long.
-  void input_product(const at::Tensor& gates, const at::Tensor& input) const;
+  void input_product(const at::Tensor& gates, const at::Tensor& input, int64_t first) const;
   // (3 * state_size) dense, or undefined
   const at::Tensor& bias() const { return bias_; }
-  // d_input = d_gates @ weights_x
-  void d_input(const at::Tensor& d_input, const at::Tensor& d_gates) const;
+  // Rows of d_input from `first` on = d_gates @ weights_x
+  void d_input(const at::Tensor& d_input, int64_t first, const at::Tensor& d_gates) const;
 
  private:
-  at::Tensor bias_, weights_h_, weights_x_, weights_h_t_;
+  at::Tensor weights_x() const { return weights_.narrow(1, state_size_, input_features_); }
+  bool multiply_by_core(const at::Tensor& out, int64_t out_first, const at::Tensor& factor,
+                        int64_t first, int64_t rows, bool transposed) const;
+
+  const int64_t state_size_, input_features_;
+  const at::Tensor weights_;
+  at::Tensor bias_, weights_h_t_;
+  mutable at::Tensor weights_h_;
   PackedFactor packed_weights_h_t_, packed_weights_h_;
 };
 

@@ -50,6 +50,7 @@ CUDA_SOURCES = (
     "cuda_core/sequence_grid_double.cu",
     "cuda_core/sequence_grid_float.cu",
     "cuda_core/sequence_grid_half.cu",
+    "cuda_core/sequence_product.cu",
     "cuda_core/step_fused.cu",
     "cuda_core/step_kernels.cu",
 )

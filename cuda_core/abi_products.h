@@ -50,6 +50,28 @@ LLTM_DECLARE_GRADIENT_PRODUCTS(cuda, bfloat16, lltm_bfloat16)
 #undef LLTM_DECLARE_GATE_PRODUCTS
 #undef LLTM_DECLARE_GRADIENT_PRODUCTS
 
+/* sequence_product: c = a weights^T if `transposed` is not 0, else a weights, of all N rows of a
+ * sequence: the gates of its inputs, or the gradients of the inputs. For sizes so small that a
+ * library takes longer on the host than on the GPU; no CPU twin. An empty sum is zero. */
+#define LLTM_DECLARE_SEQUENCE_PRODUCT(name, type)                                              \
+  int32_t lltm_sequence_product_cuda_##name(                                                   \
+      int64_t rows,                     /* N >= 0 */                                           \
+      int64_t inner,                    /* K >= 0, the terms of a sum */                       \
+      int64_t columns,                  /* M >= 0 */                                           \
+      const type* a,                    /* in  [N, K] */                                       \
+      const type* weights,              /* in  [M, K] if transposed, else [K, M] */            \
+      int64_t weights_stride,           /* from one row of them to the next, at least a row */ \
+      int32_t transposed, int32_t tf32, /* of float: not 0 allows the accuracy of TF32 */      \
+      type* c,                          /* out [N, M] */                                       \
+      struct CUstream_st* stream) LLTM_NOEXCEPT;
+
+LLTM_DECLARE_SEQUENCE_PRODUCT(float, float)
+LLTM_DECLARE_SEQUENCE_PRODUCT(double, double)
+LLTM_DECLARE_SEQUENCE_PRODUCT(half, lltm_half)
+LLTM_DECLARE_SEQUENCE_PRODUCT(bfloat16, lltm_bfloat16)
+
+#undef LLTM_DECLARE_SEQUENCE_PRODUCT
+
 /* Those of matrices of any size, on a CPU: c = a b, or c += a b, where a is [M, K], b is [K, N] and
  * c is [M, N]. A step is how many elements the next row, or column, is away. multiply reads b as it
  * is. For a b of many products pack_matrix puts it, once, into the order in which multiply_packed

@@ -1,10 +1,11 @@
-// The arguments of the cell's products with its weights, as lltm.h lists them, and their checks.
+// The arguments of the products with the weights, as lltm.h lists them, and their checks.
 #ifndef LLTM_PRODUCTS_H_
 #define LLTM_PRODUCTS_H_
 
 #include <stdint.h>
 
 #include "lltm_cell.h"
+#include "lltm_matrix.h"
 
 namespace lltm {
 
@@ -32,6 +33,18 @@ struct GradientProducts {
   T* d_weights;      // [3H, H + I] or null
   T* d_bias;         // [3H] or null
   T* d_old_h;        // [B, H] or null
+};
+
+// c = a weights, or a weights^T.
+template <typename T>
+struct SequenceProduct {
+  int64_t rows;
+  int64_t inner;
+  int64_t columns;
+  const T* a;        // [N, K]
+  const T* weights;  // [K, M] or [M, K]
+  int64_t weights_stride;
+  T* c;  // [N, M]
 };
 
 // Arguments 1 to 3: no index of [B, 3H], [3H, H + I] or [B, I] overflows.
@@ -64,6 +77,20 @@ static inline int32_t check(const GradientProducts<T>& a) {
   if (!a.input && a.input_features > 0 && a.d_weights) return -5;
   if (!a.weights && (a.d_input || a.d_old_h)) return -6;
   return !a.old_h && a.d_weights ? -7 : 0;
+}
+
+template <typename T>
+static inline int32_t check(const SequenceProduct<T>& a, bool transposed) {
+  if (a.rows < 0) return -1;
+  if (a.inner < 0 || !fits_memory(a.rows, a.inner)) return -2;
+  if (a.columns < 0 || !fits_memory(a.rows, a.columns)) return -3;
+  if (a.rows == 0 || a.columns == 0) return 0;
+  if (!a.a && a.inner > 0) return -4;
+  if (!a.weights && a.inner > 0) return -5;
+  const int64_t lines = transposed ? a.columns : a.inner;
+  if (a.weights_stride < (transposed ? a.inner : a.columns)) return -6;
+  if (!fits_memory(lines, a.weights_stride)) return -6;
+  return a.c ? 0 : -9;
 }
 
 }  // namespace lltm

@@ -21,7 +21,8 @@ struct Packed {
   uint32_t words[kWords];
 
   // In assembly, because the compiler then asks for all the loads of a batch before it waits for
-  // the first; written in C++ it takes them in turns with the arithmetic.
+  // the first; written in C++ it takes them in turns with the arithmetic. And of one store it makes
+  // four.
   __device__ __forceinline__ void load_from(const S* p) {
     if (kWords == 2) {
       asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
@@ -40,13 +41,17 @@ struct Packed {
 
   __device__ __forceinline__ void store_to(S* p) const {
     if (kWords == 2) {
-      *reinterpret_cast<uint2*>(p) = make_uint2(words[0], words[1 % kWords]);
+      asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(p), "r"(words[0]),
+                   "r"(words[1 % kWords])
+                   : "memory");
     } else {
 #pragma unroll
       for (int i = 0; i < kWords; i += 4) {
-        reinterpret_cast<uint4*>(p)[i / 4] =
-            make_uint4(words[i % kWords], words[(i + 1) % kWords], words[(i + 2) % kWords],
-                       words[(i + 3) % kWords]);
+        asm volatile(
+            "st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(reinterpret_cast<uint32_t*>(p) + i),
+            "r"(words[i % kWords]), "r"(words[(i + 1) % kWords]), "r"(words[(i + 2) % kWords]),
+            "r"(words[(i + 3) % kWords])
+            : "memory");
       }
     }
   }

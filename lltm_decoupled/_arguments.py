@@ -112,7 +112,7 @@ def probability(name: str, value: float) -> float:
 
 def probabilities(name: str, values: Sequence[float]) -> Tuple[float, float]:
     is_pair = isinstance(values, (tuple, list)) and len(values) == 2
-    if not is_pair or not all(map(_is_probability, values)):
+    if not (is_pair and _is_probability(values[0]) and _is_probability(values[1])):
         raise ValueError(
             f"{name} must be a pair of numbers in [0, 1] (of h, of the cell), got {values!r}"
         )
@@ -120,8 +120,10 @@ def probabilities(name: str, values: Sequence[float]) -> Tuple[float, float]:
 
 
 def _is_probability(value: float) -> bool:
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return is_number and 0 <= value <= 1
+    if type(value) is not float:  # of which every call asks; the abstract class is slow to ask
+        if not isinstance(value, numbers.Real) or isinstance(value, bool):
+            return False
+    return 0 <= value <= 1
 
 
 def pair(state: State, names: str) -> State:

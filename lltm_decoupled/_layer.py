@@ -1,6 +1,6 @@
 """The layer around a sequence function: nn.LSTM's conventions with LLTM's cell."""
 
-from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Tuple, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Tuple, Union, overload
 
 import torch
 import torch.nn.functional as F
@@ -99,8 +99,12 @@ class LLTMSequenceBase(LayerParameters):
             got = type(input).__name__
             raise TypeError(f"input must be a tensor or a PackedSequence, got {got}")
         refuse_nested("input", input)
-        first = "batch_size, steps" if self.batch_first else "steps, batch_size"
-        self._check_input(input, (2, 3), f"({first}, input_size), or (steps, input_size)")
+        if input.dim() not in (2, 3):
+            first = "batch_size, steps" if self.batch_first else "steps, batch_size"
+            raise self._wrong_rank(
+                input, "2 or 3", f"({first}, input_size), or (steps, input_size)"
+            )
+        self._check_features(input)
         if input.dim() == 2:
             return self._forward_unbatched(input, state)
         if self.batch_first:
@@ -121,7 +125,9 @@ class LLTMSequenceBase(LayerParameters):
         self, input: PackedSequence, state: Optional[State]
     ) -> Tuple[PackedSequence, Pair]:
         data, batch_sizes, sorted_indices, unsorted_indices = input
-        self._check_input(data, (2,), "(rows, input_size) in a PackedSequence")
+        if data.dim() != 2:
+            raise self._wrong_rank(data, "2", "(rows, input_size) in a PackedSequence")
+        self._check_features(data)
         if batch_sizes.dim() != 1:
             raise RuntimeError(
                 "lltm_decoupled: expected batch_sizes of a PackedSequence to be an int64 vector, "
@@ -151,14 +157,12 @@ class LLTMSequenceBase(LayerParameters):
         batch_sizes: Optional[Tensor] = None,
     ) -> Tuple[Tensor, Pair]:
         """Time first or packed -> output, (h_n, c_n). The loop over the steps is the operator's."""
-        starts: List[Sequence[Optional[Tensor]]]
-        if state is None:
-            zeros = None
-            if batch_sizes is not None:  # then the operator wants a tensor
-                zeros = input.new_zeros(batch_size, self.hidden_size)
-            starts = [[zeros] * (2 * self.num_layers)] * 2  # of one direction half are not used
-        else:
-            starts = [part.unbind(0) for part in state]
+        zeros: Optional[Tensor] = None
+        starts: Optional[List[Pair]] = None
+        if state is not None:
+            starts = list(zip(state[0].unbind(0), state[1].unbind(0)))
+        elif batch_sizes is not None:  # then the operator wants a tensor
+            zeros = input.new_zeros(batch_size, self.hidden_size)
         states: List[List[Tensor]] = []
         # Both can be set at any time.
         zoneout = probabilities("zoneout", self.zoneout)
@@ -170,12 +174,14 @@ class LLTMSequenceBase(LayerParameters):
             for direction, suffix in enumerate(suffixes):
                 masks = [self._zoneout_mask(p, input) for p in zoneout]
                 weights, bias = self._cell_parameters(suffix)
+                h0, c0 = (zeros, zeros) if starts is None else starts[len(states)]
                 try:
                     output, *last = self._sequence(
                         input,
                         weights,
                         bias,
-                        *(part[len(states)] for part in starts),
+                        h0,
+                        c0,
                         batch_sizes=batch_sizes,
                         reverse=direction == 1,
                         recompute=self.recompute,
@@ -198,18 +204,18 @@ class LLTMSequenceBase(LayerParameters):
         shape = input.shape[:-1] + (self.hidden_size,)
         return torch.rand(shape, device=input.device) < probability
 
-    def _check_input(self, input: Tensor, ranks: Tuple[int, ...], meaning: str) -> None:
-        if input.dim() not in ranks:
-            expected = " or ".join(map(str, ranks))
-            raise RuntimeError(
-                f"lltm_decoupled: expected input to have {expected} dimensions {meaning}, "
-                f"got shape {tuple(input.shape)}"
-            )
-        if input.shape[-1] != self.input_size:
+    def _wrong_rank(self, input: Tensor, expected: str, meaning: str) -> RuntimeError:
+        return RuntimeError(
+            f"lltm_decoupled: expected input to have {expected} dimensions {meaning}, "
+            f"got shape {tuple(input.shape)}"
+        )
+
+    def _check_features(self, input: Tensor) -> None:
+        if input.size(-1) != self.input_size:
             raise RuntimeError(
                 "lltm_decoupled: expected input of input_size = "
                 f"{counted(self.input_size, 'feature')}, "
-                f"got {input.shape[-1]} in shape {tuple(input.shape)}"
+                f"got {input.size(-1)} in shape {tuple(input.shape)}"
             )
 
     def _checked(self, state: Optional[State], batch: Tuple[int, ...]) -> Optional[State]:

@@ -67,7 +67,7 @@ class LayerParameters(LLTMParameters):
 
     def _cell_parameters(self, suffix: str) -> Tuple[Tensor, Optional[Tensor]]:
         """(weights, bias or None), looked up at each call: nothing is cached."""
-        return getattr(self, "weights" + suffix), getattr(self, "bias" + suffix)
+        return self._parameter("weights" + suffix), self._parameter("bias" + suffix)
 
     @property
     def all_weights(self) -> List[List[Tensor]]:

@@ -38,6 +38,11 @@ class LLTMParameters(nn.Module):
         vector = nn.Parameter(torch.empty(3 * state_size, **factory)) if bias else None
         self.register_parameter("bias" + suffix, vector)
 
+    def _parameter(self, name: str) -> Any:
+        """As getattr, which takes a microsecond to find that it is no attribute of another kind."""
+        parameters = self._parameters
+        return parameters[name] if name in parameters else getattr(self, name)
+
     def _draw_parameters(self, state_size: int) -> None:
         bound = 1.0 / math.sqrt(state_size)
         for parameter in self.parameters():
@@ -140,9 +145,9 @@ class LLTMBase(LLTMParameters):
         return self._step(input, old_h, old_cell)
 
     def _step(self, input: Tensor, old_h: Tensor, old_cell: Tensor) -> Pair:
-        weights = self.weights
+        weights = self._parameter("weights")
         try:
-            return self._cell(input, weights, self.bias, old_h, old_cell)
+            return self._cell(input, weights, self._parameter("bias"), old_h, old_cell)
         except RuntimeError:
             refuse_foreign_input(input, weights)
             refuse_foreign_state(input, old_h, old_cell, self.state_size)

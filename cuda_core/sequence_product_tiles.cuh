@@ -1,0 +1,189 @@
+// What blocks of sequence_product.cu are made of: panels of the factors in shared memory, how they
+// come there, and the tile of sums, by multiply-add or by tensor cores.
+#ifndef LLTM_SEQUENCE_PRODUCT_TILES_CUH_
+#define LLTM_SEQUENCE_PRODUCT_TILES_CUH_
+
+#include <cuda_runtime.h>
+
+#include "packed.cuh"
+#include "tensor_core_tf32.cuh"
+
+namespace lltm {
+namespace {
+
+const int kThreads = 128;
+const int kTile = 64;  // rows and columns
+
+// Terms of a tile's rows, or columns, a term's values side by side. Places are mixed so that
+// neither the threads that turn lines around meet in a bank, nor those that read operands.
+template <typename T>
+class Panel {
+  alignas(16) T values[64 / sizeof(T)][kTile + 8];
+
+ public:
+  static const int kDepth = 64 / sizeof(T);  // terms
+  // The group of eight values, or the half of one, that begins at `line`.
+  __device__ __forceinline__ T* at(int term, int line) {
+    return &values[term][line ^ (term / kGroup % 4 * 8)];
+  }
+};
+
+// What a thread brings of a panel: groups of four values, in registers until there is room. The
+// lines of the factor in memory go along the terms if kAlongTerms, else along the panel.
+template <bool kAlongTerms, bool kAligned, typename S>
+class Bringer {
+  typedef Panel<ComputeType<S>> To;
+  static const int kGroupsOfLine = (kAlongTerms ? To::kDepth : kTile) / kGroup;
+  static const int kLoads = To::kDepth * kTile / kGroup / kThreads;
+
+ public:
+  // From place `first` of `count` on, each of `inner` terms.
+  __device__ __forceinline__ Bringer(const S* factor, int64_t stride, int64_t first, int64_t count,
+                                     int64_t inner)
+      : factor(factor), stride(stride), first(first), count(count), inner(inner) {}
+
+  // Of the terms from `term` on; what is beyond the end is 0.
+  __device__ __forceinline__ void ask(int64_t term) {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int64_t line = (kAlongTerms ? first : term) + line_of(i);
+      const bool inside = line < (kAlongTerms ? count : inner);
+      const Line<S> from = {factor + (inside ? line : 0) * stride};
+      load_group<kAligned>(groups[i], from, (kAlongTerms ? term : first) + group_of(i) * kGroup,
+                           inside ? (kAlongTerms ? inner : count) : 0);
+    }
+  }
+
+  // change(value) -> what is multiplied
+  template <typename Change>
+  __device__ __forceinline__ void put(To& to, const Change& change) const {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+      const int begin = group_of(i) * kGroup;
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) {
+        const auto value = change(groups[i][j]);
+        if (kAlongTerms) {
+          *to.at(begin + j, line_of(i)) = value;
+        } else {
+          to.at(line_of(i), begin)[j] = value;
+        }
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ static int line_of(int i) {
+    return (i * kThreads + threadIdx.x) / kGroupsOfLine;
+  }
+  __device__ __forceinline__ static int group_of(int i) {
+    return (i * kThreads + threadIdx.x) % kGroupsOfLine;
+  }
+
+  const S* const factor;
+  const int64_t stride, first, count, inner;
+  Packed<S> groups[kLoads];
+};
+
+// A thread has eight rows of four columns: three loads of four values feed 32 multiplications.
+template <typename T>
+class FmaTile {
+  static const int kRows = 8;
+  static const int kBeside = kTile / kGroup;
+  static_assert(kThreads / kBeside * kRows == kTile, "a thread has a place in the tile");
+
+ public:
+  __device__ __forceinline__ static T operand(T value) { return value; }
+  __device__ __forceinline__ void multiply(Panel<T>& left, Panel<T>& right) {
+#pragma unroll
+    for (int k = 0; k < Panel<T>::kDepth; ++k) {
+      T x[kRows], w[kGroup];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) x[r] = left.at(k, below())[r];
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) w[j] = right.at(k, beside())[j];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+        for (int j = 0; j < kGroup; ++j) sums[r][j] += x[r] * w[j];
+      }
+    }
+  }
+  // give(row, column, values): four of them in a row
+  template <typename Give>
+  __device__ __forceinline__ void give(const Give& give) const {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) give(below() + r, beside(), sums[r]);
+  }
+
+ private:
+  __device__ __forceinline__ static int below() { return threadIdx.x / kBeside * kRows; }
+  __device__ __forceinline__ static int beside() { return threadIdx.x % kBeside * kGroup; }
+
+  T sums[kRows][kGroup] = {};
+};
+
+// At the accuracy of TF32, which half types keep: a warp has 32 rows of 32 columns. Lane 4g + q has
+// rows g and g + 8 of an instruction's 16, of its eight columns 2q and 2q + 1.
+template <typename S>
+class TensorTile {
+ public:
+  // A NaN stays one.
+  __device__ __forceinline__ static float operand(float value) {
+    return sizeof(S) == 2 ? value : __uint_as_float(rounded_to_tf32(plain_bits(value)));
+  }
+  __device__ __forceinline__ void multiply(Panel<float>& left, Panel<float>& right) {
+#pragma unroll
+    for (int k = 0; k < Panel<float>::kDepth; k += 8) {
+      uint4 a[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        a[i] = make_uint4(word(left, k, below() + 16 * i), word(left, k, below() + 16 * i + 8),
+                          word(left, k + 4, below() + 16 * i),
+                          word(left, k + 4, below() + 16 * i + 8));
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const uint32_t first = word(right, k, beside() + 8 * j);
+        const uint32_t second = word(right, k + 4, beside() + 8 * j);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) mma_tf32(sums[i][j], a[i], first, second);
+      }
+    }
+  }
+  // Two neighbouring lanes have two rows of four columns: each takes one of them.
+  template <typename Give>
+  __device__ __forceinline__ void give(const Give& give) const {
+    const bool upper = lane() & 1;
+    const int row = below() + lane() / 4 + (upper ? 8 : 0);
+    const int column = beside() + lane() % 4 / 2 * kGroup;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float (&s)[4] = sums[i][j];
+        const float x = __shfl_xor_sync(~0u, upper ? s[0] : s[2], 1);
+        const float y = __shfl_xor_sync(~0u, upper ? s[1] : s[3], 1);
+        const float four[kGroup] = {upper ? x : s[0], upper ? y : s[1], upper ? s[2] : x,
+                                    upper ? s[3] : y};
+        give(row + 16 * i, column + 8 * j, four);
+      }
+    }
+  }
+
+ private:
+  __device__ __forceinline__ static int lane() { return threadIdx.x % 32; }
+  __device__ __forceinline__ static int below() { return threadIdx.x / 64 * 32; }
+  __device__ __forceinline__ static int beside() { return threadIdx.x / 32 % 2 * 32; }
+  // Of the lane's term and line of eight.
+  __device__ __forceinline__ static uint32_t word(Panel<float>& panel, int term, int line) {
+    return __float_as_uint(*panel.at(term + lane() % 4, line + lane() / 4));
+  }
+
+  float sums[2][4][4] = {};
+};
+
+}  // namespace
+}  // namespace lltm
+
+#endif  // LLTM_SEQUENCE_PRODUCT_TILES_CUH_
