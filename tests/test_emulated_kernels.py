@@ -1,0 +1,125 @@
+"""The kernels that need neither tensor cores nor an exchange between blocks, on a CPU.
+
+Other files' tests of a GPU, with an emulated one in its place: emulated_gpu.py. So a fault in them
+is seen where no GPU is.
+"""
+
+import sys
+
+import conftest
+import core_abi
+import pytest
+import test_core_cuda
+import test_core_gradients
+import test_core_sequence
+import test_core_step
+import torch
+from core_abi import CTYPES
+from emulated_gpu import EmulatedGpu, built_once
+from repository import tool
+
+test_cell = test_core_cuda.test_forward_and_backward
+test_cell_statuses = test_core_cuda.test_statuses
+test_fused_cell_statuses = test_core_cuda.test_fused_statuses
+test_products_of_infinity_and_nan = test_core_cuda.test_gradient_products_of_infinity_and_nan
+test_products_of_nothing = test_core_cuda.test_gradient_products_of_nothing
+test_products_statuses = test_core_cuda.test_gradient_products_statuses
+test_step = test_core_step.test_forward_and_backward
+test_step_without_flow = test_core_step.test_nothing_flows_through_an_unused_h
+test_step_statuses = test_core_step.test_statuses
+test_gradients_of_infinity_and_nan = test_core_gradients.test_infinity_and_nan
+test_gradients_of_nothing = test_core_gradients.test_empty_sums_are_zero
+test_gradients_statuses = test_core_gradients.test_statuses
+
+
+@pytest.fixture(scope="session")
+def emulated_gpu(tmp_path_factory):
+    if not sys.platform.startswith("linux"):
+        pytest.skip("emulated threads are those of Linux's ucontext.h")
+    if not tool("g++"):
+        pytest.skip("no g++ on PATH")
+    folder = tmp_path_factory.getbasetemp()
+    # The workers of pytest -n have folders beside each other.
+    return EmulatedGpu(built_once(folder.parent if folder.name.startswith("popen") else folder))
+
+
+@pytest.fixture(autouse=True)
+def gpu(emulated_gpu, monkeypatch):
+    emulated_gpu.start(processors=1)
+    monkeypatch.setattr(core_abi, "gpu", emulated_gpu)
+    monkeypatch.setattr(conftest, "why_missing", lambda device: None)
+    monkeypatch.setattr(torch.Tensor, "cuda", torch.Tensor.clone)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    return emulated_gpu
+
+
+@pytest.fixture(params=CTYPES, ids=str)
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture
+def place(gpu, dtype):
+    return gpu.memory, dtype
+
+
+@pytest.mark.parametrize("has_bias", (True, False))
+@pytest.mark.parametrize("sizes", ((5, 36, 12), (5, 33, 7), (1, 4, 0)), ids=str)
+def test_fused_cell(dtype, sizes, has_bias):
+    test_core_cuda.test_fused_forward(dtype, sizes, has_bias)
+
+
+@pytest.mark.parametrize("sizes", ((17, 12, 8), (5, 36, 12), (5, 33, 7), (1, 4, 0)), ids=str)
+def test_products(dtype, sizes):
+    test_core_cuda.test_gradient_products(dtype, sizes)
+
+
+# T, B, H, I: a part, two of them, two tiles each way
+@pytest.mark.parametrize("reverse", (0, 1))
+@pytest.mark.parametrize("sizes", ((1, 1, 1, 1), (3, 2, 5, 7), (20, 3, 24, 112), (4, 3, 8, 0)))
+def test_gradients(dtype, sizes, reverse):
+    test_core_gradients.test_values(dtype, sizes, reverse)
+
+
+def skip_double(dtype):
+    if dtype == torch.float64:
+        pytest.skip("a thread's registers hold no half of the weights as doubles")
+
+
+# Each width of a kernel: full, or padded.
+SEQUENCES = ((1, 1, 1), (14, 4, 32), (5, 3, 33), (12, 2, 96), (3, 3, 101))
+
+
+@pytest.mark.parametrize("kind", ("one row", "two rows", "packed"))
+@pytest.mark.parametrize("reverse", (0, 1))
+@pytest.mark.parametrize("sizes", SEQUENCES, ids=str)
+def test_sequence(gpu, dtype, sizes, reverse, kind):
+    skip_double(dtype)
+    gpu.start(1 if kind == "two rows" else sizes[1])
+    test_core_sequence.check_passes(dtype, sizes, reverse, kind == "packed")
+
+
+@pytest.mark.parametrize(
+    "without",
+    (("bias",), ("h0",), ("d_h",), ("grad_output",), ("bias", "h0", "d_h", "grad_output")),
+    ids=str,
+)
+@pytest.mark.parametrize("packed", (0, 1))
+def test_sequence_without(dtype, packed, without):
+    skip_double(dtype)
+    test_core_sequence.check_passes(dtype, (4, 3, 20), 0, packed, without)
+
+
+def test_sequence_statuses(dtype):
+    skip_double(dtype)
+    test_core_sequence.test_statuses(dtype)
+
+
+def test_plan(monkeypatch):
+    monkeypatch.setattr(test_core_sequence, "spreads", lambda: False)
+    test_core_sequence.test_plan()
+
+
+def test_numbers(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: None)
+    test_core_sequence.test_numbers_from_host_memory_that_is_reused()
