@@ -49,6 +49,9 @@ class Gpu:
 
     memory = "cuda"
 
+    def put(self, tensor):
+        return tensor.to(self.memory)
+
     def function(self, name):
         library = ctypes.CDLL(_C.__file__)
         if not hasattr(library, name):
@@ -102,12 +105,16 @@ def gradients_workspace(rows, batch_size, state_size, input_features):
     return function(*map(argument, (rows, batch_size, state_size, input_features)))
 
 
+def put(tensor, device):
+    return gpu.put(tensor) if device in (None, gpu.memory) else tensor.to(device)
+
+
 def from_host(dtype, *shape, device=None):
-    return torch.randn(*shape, dtype=torch.float64).to(dtype).to(device or gpu.memory)
+    return put(torch.randn(*shape, dtype=torch.float64).to(dtype), device)
 
 
 def poisoned(dtype, *shape, device=None):
-    return torch.full(shape, float("nan"), dtype=dtype).to(device or gpu.memory)
+    return put(torch.full(shape, float("nan"), dtype=dtype), device)
 
 
 def exact(tensor):

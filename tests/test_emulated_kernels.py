@@ -48,7 +48,8 @@ def gpu(emulated_gpu, monkeypatch):
     emulated_gpu.start(processors=1)
     monkeypatch.setattr(core_abi, "gpu", emulated_gpu)
     monkeypatch.setattr(conftest, "why_missing", lambda device: None)
-    monkeypatch.setattr(torch.Tensor, "cuda", torch.Tensor.clone)
+    for copy in ("cuda", "clone"):
+        monkeypatch.setattr(torch.Tensor, copy, lambda tensor: emulated_gpu.put(tensor))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     return emulated_gpu
 
@@ -74,9 +75,9 @@ def test_products(dtype, sizes):
     test_core_cuda.test_gradient_products(dtype, sizes)
 
 
-# T, B, H, I: a part, two of them, two tiles each way
+# T, B, H, I: a part; two of them, in two tiles each way, with three stages in the last of doubles
 @pytest.mark.parametrize("reverse", (0, 1))
-@pytest.mark.parametrize("sizes", ((1, 1, 1, 1), (3, 2, 5, 7), (20, 3, 24, 112), (4, 3, 8, 0)))
+@pytest.mark.parametrize("sizes", ((1, 1, 1, 1), (3, 2, 5, 7), (13, 4, 24, 112), (4, 3, 8, 0)))
 def test_gradients(dtype, sizes, reverse):
     test_core_gradients.test_values(dtype, sizes, reverse)
 

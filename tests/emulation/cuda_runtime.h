@@ -15,7 +15,7 @@
 #define __device__
 #define __global__
 #define __host__
-#define __forceinline__ inline
+#define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 
 struct uint2 {

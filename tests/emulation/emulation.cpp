@@ -3,6 +3,7 @@
 #include "cuda_runtime.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <ucontext.h>
 
@@ -39,6 +40,7 @@ std::vector<void*> entered;  // arrays in shared memory, by this block
 cudaError_t last_error = cudaSuccess;
 int processors = 1;
 unsigned launches = 0;
+volatile sig_atomic_t fault = 0;
 bool backwards = false;
 
 // It lives on: the next block's thread of this number begins where the last one's ended.
@@ -71,11 +73,36 @@ void resume(unsigned index) {
 }
 
 bool fail(const char* what) {
-  fprintf(stderr, "emulated kernel, block %u: %s\n", blockIdx.x, what);
+  fprintf(stderr, "emulated kernel, block %u, thread %u: %s\n", blockIdx.x, threadIdx.x, what);
   last_error = cudaErrorLaunchFailure;
   threads.clear();  // with the stacks that it leaves behind
   return false;
 }
+
+// On the stack of the thread that did it, which is then left behind.
+void on_fault(int signal) {
+  fault = signal;
+  _longjmp(scheduler, 1);
+}
+
+// While kernels run, what they must not do is a failure of theirs, and not the end of the process.
+class FaultsCaught {
+ public:
+  FaultsCaught() {
+    struct sigaction mine = {};
+    mine.sa_handler = on_fault;
+    mine.sa_flags = SA_NODEFER;
+    for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &mine, &before[i]);
+    fault = 0;
+  }
+  ~FaultsCaught() {
+    for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &before[i], nullptr);
+  }
+
+ private:
+  static constexpr int kSignals[3] = {SIGSEGV, SIGBUS, SIGILL};
+  struct sigaction before[3];
+};
 
 // The nth of some. What no barrier orders must not matter: in two launches of three the last block,
 // warp and lane come first. Of three, because a function may launch two kernels.
@@ -88,6 +115,8 @@ bool run_warp(unsigned first, unsigned count) {
     for (unsigned n = 0; n < count; ++n) {
       const unsigned index = first + nth(n, count);
       if (threads[index]->wait == Wait::kNothing) resume(index);
+      if (fault == SIGILL) return fail("an index beyond an array");
+      if (fault) return fail("an address outside of the arrays");
       waiting += threads[index]->wait == Wait::kWarp;
     }
     if (waiting == 0) return true;
@@ -124,6 +153,7 @@ bool run_block(unsigned count) {
 void run_blocks(unsigned blocks, unsigned count, void (*call)(const void*), const void* of) {
   call_kernel = call;
   kernel = of;
+  const FaultsCaught caught;
   backwards = launches++ % 3 != 0;
   gridDim.x = blocks;
   blockDim.x = count;
