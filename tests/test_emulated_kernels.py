@@ -4,10 +4,12 @@ Other files' tests of a GPU, with an emulated one in its place: emulated_gpu.py.
 is seen where no GPU is.
 """
 
-import sys
+import platform
+import re
 
 import conftest
 import core_abi
+import emulated_gpu as emulation
 import pytest
 import test_core_cuda
 import test_core_gradients
@@ -15,7 +17,6 @@ import test_core_sequence
 import test_core_step
 import torch
 from core_abi import CTYPES
-from emulated_gpu import EmulatedGpu, built_once
 from repository import tool
 
 test_cell = test_core_cuda.test_forward_and_backward
@@ -34,13 +35,15 @@ test_gradients_statuses = test_core_gradients.test_statuses
 
 @pytest.fixture(scope="session")
 def emulated_gpu(tmp_path_factory):
-    if not sys.platform.startswith("linux"):
-        pytest.skip("emulated threads are those of Linux's ucontext.h")
+    if platform.libc_ver()[0] != "glibc":
+        pytest.skip("the emulated GPU's threads need glibc's makecontext")
     if not tool("g++"):
         pytest.skip("no g++ on PATH")
     folder = tmp_path_factory.getbasetemp()
     # The workers of pytest -n have folders beside each other.
-    return EmulatedGpu(built_once(folder.parent if folder.name.startswith("popen") else folder))
+    return emulation.EmulatedGpu(
+        emulation.built_once(folder.parent if folder.name.startswith("popen") else folder)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +78,17 @@ def test_products(dtype, sizes):
     test_core_cuda.test_gradient_products(dtype, sizes)
 
 
+def test_products_of_many_tiles(dtype):
+    """So many that no threads share a sum over the batch."""
+    sizes = (3, 4, 8444)
+    operands = test_core_cuda.draw_products(dtype, *sizes)
+    status, gradients = test_core_cuda.launch_gradients(dtype, sizes, *operands)
+    assert status == 0
+    for name, want in test_core_cuda.exact_gradients(4, *operands).items():
+        tolerance = core_abi.TOLERANCES[dtype]
+        torch.testing.assert_close(core_abi.exact(gradients[name]), want, **tolerance)
+
+
 # T, B, H, I: a part; two of them, in two tiles each way, with three stages in the last of doubles
 @pytest.mark.parametrize("reverse", (0, 1))
 @pytest.mark.parametrize("sizes", ((1, 1, 1, 1), (3, 2, 5, 7), (13, 4, 24, 112), (4, 3, 8, 0)))
@@ -82,24 +96,25 @@ def test_gradients(dtype, sizes, reverse):
     test_core_gradients.test_values(dtype, sizes, reverse)
 
 
-def skip_double(dtype):
-    if dtype == torch.float64:
-        pytest.skip("a thread's registers hold no half of the weights as doubles")
-
+# A thread's registers hold no half of the weights as doubles.
+of_sequences = pytest.mark.parametrize(
+    "dtype", [dtype for dtype in CTYPES if dtype != torch.float64], ids=str
+)
 
 # Each width of a kernel: full, or padded.
 SEQUENCES = ((1, 1, 1), (14, 4, 32), (5, 3, 33), (12, 2, 96), (3, 3, 101))
 
 
+@of_sequences
 @pytest.mark.parametrize("kind", ("one row", "two rows", "packed"))
 @pytest.mark.parametrize("reverse", (0, 1))
 @pytest.mark.parametrize("sizes", SEQUENCES, ids=str)
 def test_sequence(gpu, dtype, sizes, reverse, kind):
-    skip_double(dtype)
     gpu.start(1 if kind == "two rows" else sizes[1])
     test_core_sequence.check_passes(dtype, sizes, reverse, kind == "packed")
 
 
+@of_sequences
 @pytest.mark.parametrize(
     "without",
     (("bias",), ("h0",), ("d_h",), ("grad_output",), ("bias", "h0", "d_h", "grad_output")),
@@ -107,12 +122,11 @@ def test_sequence(gpu, dtype, sizes, reverse, kind):
 )
 @pytest.mark.parametrize("packed", (0, 1))
 def test_sequence_without(dtype, packed, without):
-    skip_double(dtype)
     test_core_sequence.check_passes(dtype, (4, 3, 20), 0, packed, without)
 
 
+@of_sequences
 def test_sequence_statuses(dtype):
-    skip_double(dtype)
     test_core_sequence.test_statuses(dtype)
 
 
@@ -124,3 +138,48 @@ def test_plan(monkeypatch):
 def test_numbers(monkeypatch):
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: None)
     test_core_sequence.test_numbers_from_host_memory_that_is_reused()
+
+
+# In the order of tests/emulation/faults.cpp, what a launch returns.
+FAULTS = {
+    "none": 0,
+    "no barrier": 0,
+    "a barrier of some": 719,
+    "a shuffle of some": 719,
+    "different shuffles": 719,
+    "an address beyond": 719,
+    "an index beyond": 719,
+    "misaligned": 716,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_emulation_sees_faults(gpu, fault):
+    """And a kernel without one runs afterwards."""
+    values = torch.arange(64, dtype=torch.float32)
+    for name in (fault, "none"):
+        gpu.start(processors=1)
+        array = gpu.put(values)
+        status = gpu.function("emulated_fault")(list(FAULTS).index(name), core_abi.argument(array))
+        assert status == FAULTS[name]
+        if status == 0:
+            assert torch.equal(array, values.roll(-1)) == (name == "none")
+
+
+@pytest.mark.parametrize("template", emulation.ASSEMBLY)
+def test_changed_assembly_is_named(template, monkeypatch, tmp_path):
+    """As if a source had another instruction than the one that is known, or no longer had it."""
+    code = emulation.ASSEMBLY[template]
+    monkeypatch.setitem(emulation.ASSEMBLY, "new " + template, code)
+    with pytest.raises(LookupError, match="no source has.*new " + re.escape(template)):
+        emulation.copy_sources(tmp_path)
+    monkeypatch.delitem(emulation.ASSEMBLY, template)
+    named = r"\.cuh:\d+: emulated_gpu.py knows no assembly '" + re.escape(template)
+    with pytest.raises(LookupError, match=named):
+        emulation.copy_sources(tmp_path)
+
+
+@pytest.mark.parametrize("line", ("kernel<<<1, 32, 64, stream>>>(a);", "extern __shared__ T x[]"))
+def test_what_cannot_be_read_is_named(line):
+    with pytest.raises(LookupError, match="some.cu: emulated_gpu.py cannot read the line"):
+        emulation.translated("some.cu", line, set())
