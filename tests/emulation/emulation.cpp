@@ -92,16 +92,17 @@ class FaultsCaught {
     struct sigaction mine = {};
     mine.sa_handler = on_fault;
     mine.sa_flags = SA_NODEFER;
-    for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &mine, &before[i]);
+    for (int i = 0; i < kCount; ++i) sigaction(kSignals[i], &mine, &before[i]);
     fault = 0;
   }
   ~FaultsCaught() {
-    for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &before[i], nullptr);
+    for (int i = 0; i < kCount; ++i) sigaction(kSignals[i], &before[i], nullptr);
   }
 
  private:
-  static constexpr int kSignals[3] = {SIGSEGV, SIGBUS, SIGILL};
-  struct sigaction before[3];
+  static constexpr int kCount = 4;
+  static constexpr int kSignals[kCount] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP};
+  struct sigaction before[kCount];
 };
 
 // The nth of some. What no barrier orders must not matter: in two launches of three the last block,
@@ -115,7 +116,7 @@ bool run_warp(unsigned first, unsigned count) {
     for (unsigned n = 0; n < count; ++n) {
       const unsigned index = first + nth(n, count);
       if (threads[index]->wait == Wait::kNothing) resume(index);
-      if (fault == SIGILL) return fail("an index beyond an array");
+      if (fault == SIGILL || fault == SIGTRAP) return fail("an index beyond an array");
       if (fault) return fail("an address outside of the arrays");
       waiting += threads[index]->wait == Wait::kWarp;
     }
