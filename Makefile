@@ -14,7 +14,7 @@ PIP := $(PY) -m pip --disable-pip-version-check
 STAMPS := $(VENV)/stamps
 CXX_FILES := $(wildcard cuda_core/*.[ch]* bindings/*.[ch]*)
 EXAMPLES := $(foreach end,h cpp cu,examples/*.$(end) examples/*/*.$(end) examples/*/*/*.$(end))
-FORMATTED := $(CXX_FILES) $(wildcard benchmarks/stages/*.[ch]* $(EXAMPLES))
+FORMATTED := $(CXX_FILES) $(wildcard benchmarks/stages/*.[ch]* tests/emulation/*.[ch]* $(EXAMPLES))
 BUILD_INPUTS := $(CXX_FILES) setup.py pyproject.toml lltm_decoupled/_version.py \
 	$(wildcard build_support/*.py)
 

@@ -44,6 +44,27 @@ class Options(ctypes.Structure):
     )
 
 
+class Gpu:
+    """Whose functions of CUDA these are, and whose memory; tests may put another in its place."""
+
+    memory = "cuda"
+
+    def put(self, tensor):
+        return tensor.to(self.memory)
+
+    def function(self, name):
+        library = ctypes.CDLL(_C.__file__)
+        if not hasattr(library, name):
+            pytest.skip("this platform's extension modules export only their init function")
+        return getattr(library, name)
+
+    def stream(self):
+        return torch.cuda.current_stream().cuda_stream
+
+
+gpu = Gpu()
+
+
 def argument(value):
     if isinstance(value, ctypes.Structure):
         return ctypes.byref(value)
@@ -53,27 +74,26 @@ def argument(value):
 
 
 def exported(name):
-    library = ctypes.CDLL(_C.__file__)
-    if not hasattr(library, name):
-        pytest.skip("this platform's extension modules export only their init function")
-    function = getattr(library, name)
+    function = gpu.function(name)
     function.restype = ctypes.c_int32
     return function
 
 
 def numbers_to_cuda(*arguments):
-    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    stream = ctypes.c_void_p(gpu.stream())
     return exported("lltm_numbers_to_cuda")(*map(argument, arguments), stream)
 
 
-def core(operation, dtype, device="cuda"):
+def core(operation, dtype, device=None):
+    """A function of the GPU, or of the device "cpu" its twin."""
+    device = "cuda" if device in (None, gpu.memory) else device
     function = exported(f"lltm_{operation}_{device}_{CTYPES[dtype]}")
 
     def call(*arguments):
         """Sizes and flags are ints, arrays tensors or None; the stream is added."""
         if operation == "sequence_plan":
             return function(*map(argument, arguments))
-        stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else None
+        stream = gpu.stream() if device == "cuda" else None
         return function(*map(argument, arguments), ctypes.c_void_p(stream))
 
     return call
@@ -85,13 +105,17 @@ def gradients_workspace(rows, batch_size, state_size, input_features):
     return function(*map(argument, (rows, batch_size, state_size, input_features)))
 
 
-def from_host(dtype, *shape, device="cuda"):
-    return torch.randn(*shape, dtype=torch.float64).to(dtype).to(device)
+def put(tensor, device):
+    return gpu.put(tensor) if device in (None, gpu.memory) else tensor.to(device)
 
 
-def poisoned(dtype, *shape, device="cuda"):
-    return torch.full(shape, float("nan"), dtype=dtype).to(device)
+def from_host(dtype, *shape, device=None):
+    return put(torch.randn(*shape, dtype=torch.float64).to(dtype), device)
+
+
+def poisoned(dtype, *shape, device=None):
+    return put(torch.full(shape, float("nan"), dtype=dtype), device)
 
 
 def exact(tensor):
-    return tensor.cpu().double()
+    return tensor.to("cpu", torch.float64, copy=True)

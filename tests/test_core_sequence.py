@@ -32,24 +32,37 @@ def spreads():
 @pytest.mark.parametrize("sizes", ((1, 1, 1), (5, 3, 33), (9, 7, 64), (4, 150, 100)), ids=str)
 def test_forward_and_backward(dtype, sizes, reverse, packed):
     """One row a block and two; widths with padding and without; a stride beyond the state."""
+    check_passes(dtype, sizes, reverse, packed)
+
+
+def check_passes(dtype, sizes, reverse, packed, without=()):
+    """`without`: which of bias, h0, grad_output and d_h are null."""
     T, B, H = sizes
     batch_sizes = ragged(T, B) if packed else None
     shape = (int(batch_sizes.sum()),) if packed else (T, B)
-    first_rows = (
-        torch.cat([torch.zeros(1).long(), batch_sizes]).cumsum(0).cuda() if packed else None
-    )
+    first_rows = torch.cat([torch.tensor([3]), batch_sizes]).cumsum(0).cuda() if packed else None
     host = (torch.randn(3 * H, H + 5, dtype=torch.float64) / H**0.5).to(dtype)
     weights, strided = host.cuda(), (host.cuda()[:, :H], H + 5)
-    gates, h0 = from_host(dtype, *shape, 3 * H), from_host(dtype, B, H)
-    bias = from_host(dtype, 3 * H)
+
+    def draw(name, *shape):
+        return None if name in without else from_host(dtype, *shape)
+
+    gates, h0, bias = from_host(dtype, *shape, 3 * H), draw("h0", B, H), draw("bias", 3 * H)
+    nothing = torch.zeros(B, H, dtype=dtype).cuda()
     cell = from_host(torch.float32, B, H)
 
     # The gates as the reference's input, with weights that pass them through.
     x = exact(gates).requires_grad_()
     wide = torch.cat([host[:, :H].double(), torch.eye(3 * H).double()], 1)
-    h, c = exact(h0).requires_grad_(), exact(cell).requires_grad_()
+    h, c = exact(nothing if h0 is None else h0).requires_grad_(), exact(cell).requires_grad_()
     output, h_n, c_n = reference.lltm_sequence(
-        x, wide, exact(bias), h, c, batch_sizes=batch_sizes, reverse=bool(reverse)
+        x,
+        wide,
+        None if bias is None else exact(bias),
+        h,
+        c,
+        batch_sizes=batch_sizes,
+        reverse=bool(reverse),
     )
 
     tolerance = HALF.get(dtype, 1e-5)
@@ -71,23 +84,17 @@ def test_forward_and_backward(dtype, sizes, reverse, packed):
     assert forward(*same, c0, None, again, None, None, last_c, None) == 0
     assert torch.equal(again.cpu(), got.cpu())
     assert torch.equal(last_c.cpu(), carried.cpu().to(dtype))
-    zeros = torch.zeros_like(h0)
-    assert (
-        forward(*same[:-2], gates.clone(), zeros, zeros, None, got, None, None, last_c, None) == 0
-    )
+    states = (nothing, nothing, None)
+    assert forward(*same[:-2], gates.clone(), *states, got, None, None, last_c, None) == 0
     from_nothing = poisoned(dtype, B, H)
     arguments = (gates.clone(), None, None, None, again, None, None, from_nothing, None)
     assert forward(*same[:-2], *arguments) == 0
     assert torch.equal(again, got) and torch.equal(from_nothing, last_c)
 
-    grad_output, d_h, d_cell = (
-        from_host(dtype, *shape, H),
-        from_host(dtype, B, H),
-        from_host(torch.float32, B, H),
-    )
-    want = torch.autograd.grad(
-        (output, h_n, c_n), (x, h, c), (exact(grad_output), exact(d_h), exact(d_cell))
-    )
+    grad_output, d_h = draw("grad_output", *shape, H), draw("d_h", B, H)
+    d_cell = from_host(torch.float32, B, H)
+    used = [(o, g) for o, g in ((output, grad_output), (h_n, d_h), (c_n, d_cell)) if g is not None]
+    want = torch.autograd.grad([o for o, _ in used], (x, h, c), [exact(g) for _, g in used])
     d_gates, d_h0 = poisoned(dtype, *shape, 3 * H), poisoned(dtype, B, H)
     backward = core("sequence_backward", dtype)
     kept, d_c_n = (grad_output, activations, new_cell, d_h), d_cell.clone()

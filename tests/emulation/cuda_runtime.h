@@ -1,0 +1,107 @@
+// What the core's kernels use of CUDA, for a host compiler: tests/emulated_gpu.py compiles them
+// against this, and emulation.cpp runs them. A block's threads take turns in one thread of the
+// host: each runs until it has to wait for others. So results are the same in every run, and a
+// missing barrier shows as a value that is not there yet, or not there any more.
+#ifndef LLTM_EMULATED_CUDA_RUNTIME_H_
+#define LLTM_EMULATED_CUDA_RUNTIME_H_
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <initializer_list>
+
+#define __device__
+#define __global__
+#define __host__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+
+struct uint2 {
+  uint32_t x, y;
+};
+struct alignas(16) uint4 {
+  uint32_t x, y, z, w;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+inline uint2 make_uint2(uint32_t x, uint32_t y) { return {x, y}; }
+inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return {x, y, z, w}; }
+
+inline uint32_t __float_as_uint(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+inline float __uint_as_float(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+typedef int cudaError_t;
+typedef struct CUstream_st* cudaStream_t;
+enum { cudaSuccess = 0, cudaErrorMisalignedAddress = 716, cudaErrorLaunchFailure = 719 };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount,
+  cudaDevAttrComputeCapabilityMajor,
+  cudaDevAttrComputeCapabilityMinor
+};
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaGetLastError();
+
+namespace emulated {
+
+struct Index {
+  unsigned x;
+};
+
+// All blocks, one after the other. `kernel` calls the kernel with its arguments.
+void run_blocks(unsigned blocks, unsigned threads, void (*call)(const void*), const void* kernel);
+template <typename Kernel>
+void launch(unsigned blocks, unsigned threads, const Kernel& kernel) {
+  const auto call = [](const void* k) { (*static_cast<const Kernel*>(k))(); };
+  run_blocks(blocks, threads, call, &kernel);
+}
+
+// Fills an array in shared memory with NaN where the first thread of a block comes by: what a block
+// finds there is nothing that it may use.
+void enter_shared(void* array, size_t size);
+
+void wait_for_block();
+void wait_for_warp();
+// `from` of the lane at that distance in the same warp; each calls it.
+void exchange(const void* from, void* to, size_t size, int distance);
+
+// ex2.approx.ftz and rcp.approx.ftz: without subnormal numbers. Theirs are within two units in the
+// last place of these.
+inline float flushed(float x) { return fabsf(x) < 1.17549435e-38f ? copysignf(0.0f, x) : x; }
+inline float exp2(float x) { return flushed(exp2f(flushed(x))); }
+inline float reciprocal(float x) { return flushed(1.0f / flushed(x)); }
+
+// A vector load: of an address that is not a multiple of its size the launch fails.
+void check_alignment(const void* p, size_t size);
+template <typename... Words>
+void load_words(const void* from, Words&... words) {
+  check_alignment(from, 4 * sizeof...(words));
+  const uint32_t* next = static_cast<const uint32_t*>(from);
+  for (uint32_t* const word : {&words...}) memcpy(word, next++, 4);
+}
+
+}  // namespace emulated
+
+extern emulated::Index threadIdx, blockIdx, blockDim, gridDim;
+
+inline void __syncthreads() { emulated::wait_for_block(); }
+inline void __syncwarp() { emulated::wait_for_warp(); }
+template <typename T>
+T __shfl_xor_sync(uint32_t, T value, int distance) {
+  T other;
+  emulated::exchange(&value, &other, sizeof(T), distance);
+  return other;
+}
+
+#endif  // LLTM_EMULATED_CUDA_RUNTIME_H_

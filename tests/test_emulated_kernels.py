@@ -1,0 +1,185 @@
+"""The kernels that need neither tensor cores nor an exchange between blocks, on a CPU.
+
+Other files' tests of a GPU, with an emulated one in its place: emulated_gpu.py. So a fault in them
+is seen where no GPU is.
+"""
+
+import platform
+import re
+
+import conftest
+import core_abi
+import emulated_gpu as emulation
+import pytest
+import test_core_cuda
+import test_core_gradients
+import test_core_sequence
+import test_core_step
+import torch
+from core_abi import CTYPES
+from repository import tool
+
+test_cell = test_core_cuda.test_forward_and_backward
+test_cell_statuses = test_core_cuda.test_statuses
+test_fused_cell_statuses = test_core_cuda.test_fused_statuses
+test_products_of_infinity_and_nan = test_core_cuda.test_gradient_products_of_infinity_and_nan
+test_products_of_nothing = test_core_cuda.test_gradient_products_of_nothing
+test_products_statuses = test_core_cuda.test_gradient_products_statuses
+test_step = test_core_step.test_forward_and_backward
+test_step_without_flow = test_core_step.test_nothing_flows_through_an_unused_h
+test_step_statuses = test_core_step.test_statuses
+test_gradients_of_infinity_and_nan = test_core_gradients.test_infinity_and_nan
+test_gradients_of_nothing = test_core_gradients.test_empty_sums_are_zero
+test_gradients_statuses = test_core_gradients.test_statuses
+
+
+@pytest.fixture(scope="session")
+def emulated_gpu(tmp_path_factory):
+    if platform.libc_ver()[0] != "glibc":
+        pytest.skip("the emulated GPU's threads need glibc's makecontext")
+    if not tool("g++"):
+        pytest.skip("no g++ on PATH")
+    folder = tmp_path_factory.getbasetemp()
+    # The workers of pytest -n have folders beside each other.
+    return emulation.EmulatedGpu(
+        emulation.built_once(folder.parent if folder.name.startswith("popen") else folder)
+    )
+
+
+@pytest.fixture(autouse=True)
+def gpu(emulated_gpu, monkeypatch):
+    emulated_gpu.start(processors=1)
+    monkeypatch.setattr(core_abi, "gpu", emulated_gpu)
+    monkeypatch.setattr(conftest, "why_missing", lambda device: None)
+    for copy in ("cuda", "clone"):
+        monkeypatch.setattr(torch.Tensor, copy, lambda tensor: emulated_gpu.put(tensor))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    return emulated_gpu
+
+
+@pytest.fixture(params=CTYPES, ids=str)
+def dtype(request):
+    return request.param
+
+
+@pytest.fixture
+def place(gpu, dtype):
+    return gpu.memory, dtype
+
+
+@pytest.mark.parametrize("has_bias", (True, False))
+@pytest.mark.parametrize("sizes", ((5, 36, 12), (5, 33, 7), (1, 4, 0)), ids=str)
+def test_fused_cell(dtype, sizes, has_bias):
+    test_core_cuda.test_fused_forward(dtype, sizes, has_bias)
+
+
+@pytest.mark.parametrize("sizes", ((17, 12, 8), (5, 36, 12), (5, 33, 7), (1, 4, 0)), ids=str)
+def test_products(dtype, sizes):
+    test_core_cuda.test_gradient_products(dtype, sizes)
+
+
+def test_products_of_many_tiles(dtype):
+    """So many that no threads share a sum over the batch."""
+    sizes = (3, 4, 8444)
+    operands = test_core_cuda.draw_products(dtype, *sizes)
+    status, gradients = test_core_cuda.launch_gradients(dtype, sizes, *operands)
+    assert status == 0
+    for name, want in test_core_cuda.exact_gradients(4, *operands).items():
+        tolerance = core_abi.TOLERANCES[dtype]
+        torch.testing.assert_close(core_abi.exact(gradients[name]), want, **tolerance)
+
+
+# T, B, H, I: a part; two of them, in two tiles each way, with three stages in the last of doubles
+@pytest.mark.parametrize("reverse", (0, 1))
+@pytest.mark.parametrize("sizes", ((1, 1, 1, 1), (3, 2, 5, 7), (13, 4, 24, 112), (4, 3, 8, 0)))
+def test_gradients(dtype, sizes, reverse):
+    test_core_gradients.test_values(dtype, sizes, reverse)
+
+
+# A thread's registers hold no half of the weights as doubles.
+of_sequences = pytest.mark.parametrize(
+    "dtype", [dtype for dtype in CTYPES if dtype != torch.float64], ids=str
+)
+
+# Each width of a kernel: full, or padded.
+SEQUENCES = ((1, 1, 1), (14, 4, 32), (5, 3, 33), (12, 2, 96), (3, 3, 101))
+
+
+@of_sequences
+@pytest.mark.parametrize("kind", ("one row", "two rows", "packed"))
+@pytest.mark.parametrize("reverse", (0, 1))
+@pytest.mark.parametrize("sizes", SEQUENCES, ids=str)
+def test_sequence(gpu, dtype, sizes, reverse, kind):
+    gpu.start(1 if kind == "two rows" else sizes[1])
+    test_core_sequence.check_passes(dtype, sizes, reverse, kind == "packed")
+
+
+@of_sequences
+@pytest.mark.parametrize(
+    "without",
+    (("bias",), ("h0",), ("d_h",), ("grad_output",), ("bias", "h0", "d_h", "grad_output")),
+    ids=str,
+)
+@pytest.mark.parametrize("packed", (0, 1))
+def test_sequence_without(dtype, packed, without):
+    test_core_sequence.check_passes(dtype, (4, 3, 20), 0, packed, without)
+
+
+@of_sequences
+def test_sequence_statuses(dtype):
+    test_core_sequence.test_statuses(dtype)
+
+
+def test_plan(monkeypatch):
+    monkeypatch.setattr(test_core_sequence, "spreads", lambda: False)
+    test_core_sequence.test_plan()
+
+
+def test_numbers(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: None)
+    test_core_sequence.test_numbers_from_host_memory_that_is_reused()
+
+
+# In the order of tests/emulation/faults.cpp, what a launch returns.
+FAULTS = {
+    "none": 0,
+    "no barrier": 0,
+    "a barrier of some": 719,
+    "a shuffle of some": 719,
+    "different shuffles": 719,
+    "an address beyond": 719,
+    "an index beyond": 719,
+    "misaligned": 716,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_emulation_sees_faults(gpu, fault):
+    """And a kernel without one runs afterwards."""
+    values = torch.arange(64, dtype=torch.float32)
+    for name in (fault, "none"):
+        gpu.start(processors=1)
+        array = gpu.put(values)
+        status = gpu.function("emulated_fault")(list(FAULTS).index(name), core_abi.argument(array))
+        assert status == FAULTS[name]
+        if status == 0:
+            assert torch.equal(array, values.roll(-1)) == (name == "none")
+
+
+@pytest.mark.parametrize("template", emulation.ASSEMBLY)
+def test_changed_assembly_is_named(template, monkeypatch, tmp_path):
+    """As if a source had another instruction than the one that is known, or no longer had it."""
+    code = emulation.ASSEMBLY[template]
+    monkeypatch.setitem(emulation.ASSEMBLY, "new " + template, code)
+    with pytest.raises(LookupError, match="no source has.*new " + re.escape(template)):
+        emulation.copy_sources(tmp_path)
+    monkeypatch.delitem(emulation.ASSEMBLY, template)
+    named = r"\.cuh:\d+: emulated_gpu.py knows no assembly '" + re.escape(template)
+    with pytest.raises(LookupError, match=named):
+        emulation.copy_sources(tmp_path)
+
+
+@pytest.mark.parametrize("line", ("kernel<<<1, 32, 64, stream>>>(a);", "extern __shared__ T x[]"))
+def test_what_cannot_be_read_is_named(line):
+    with pytest.raises(LookupError, match="some.cu: emulated_gpu.py cannot read the line"):
+        emulation.translated("some.cu", line, set())
