@@ -63,11 +63,11 @@ bool ParameterGradients::sum_at_once(const SequenceArguments& a, const SequenceS
   const at::Tensor workspace = at::empty({values}, input.options().dtype(compute_dtype(input)));
   with_core(input, [&](auto core, CUstream_st* stream) {
     typedef decltype(core) C;
-    check_status(core.sequence_gradients(sizes.rows, sizes.batch_size, sizes.state_size,
-                                         sizes.input_features, a.reverse, C::pointer(d_gates, 0),
-                                         C::pointer(input, 0), C::pointer(h0, 0),
-                                         C::pointer(output, 0), C::compute_pointer(workspace, 0),
-                                         C::pointer(d_weights_, 0), C::pointer(d_bias_, 0), stream),
+    check_status(core.sequence_gradients(
+                     sizes.rows, sizes.batch_size, sizes.state_size, sizes.input_features,
+                     a.reverse, allows_tf32(input), C::pointer(d_gates, 0), C::pointer(input, 0),
+                     C::pointer(h0, 0), C::pointer(output, 0), C::compute_pointer(workspace, 0),
+                     C::pointer(d_weights_, 0), C::pointer(d_bias_, 0), stream),
                  "sequence_gradients");
   });
   h_columns_.begun = input_columns_.begun = true;

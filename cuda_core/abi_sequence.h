@@ -89,20 +89,21 @@ typedef struct {
  * of d_gates, in an order that only the sizes decide. The old h of a row is that of the same row in
  * the step before, in the order of `reverse`; before the first step it is h0, or zero. An empty sum
  * is zero. The workspace has as many values as sequence_gradients_workspace_cuda says. */
-#define LLTM_DECLARE_SEQUENCE_GRADIENTS(name, type, compute)               \
-  int32_t lltm_sequence_gradients_cuda_##name(                             \
-      int64_t rows,           /* N >= 0, a multiple of B */                \
-      int64_t batch_size,     /* B >= 0 */                                 \
-      int64_t state_size,     /* H >= 0 */                                 \
-      int64_t input_features, /* I >= 0 */                                 \
-      int32_t reverse,        /* not 0: from the last step to the first */ \
-      const type* d_gates,    /* in  [N, 3H] */                            \
-      const type* input,      /* in  [N, I] */                             \
-      const type* h0,         /* in  [B, H], or null */                    \
-      const type* output,     /* in  [N, H] */                             \
-      compute* workspace,     /* for this call alone, aligned to 16 */     \
-      type* d_weights,        /* out [3H, H + I], or null */               \
-      type* d_bias,           /* out [3H], or null */                      \
+#define LLTM_DECLARE_SEQUENCE_GRADIENTS(name, type, compute)                                 \
+  int32_t lltm_sequence_gradients_cuda_##name(                                               \
+      int64_t rows,           /* N >= 0, a multiple of B */                                  \
+      int64_t batch_size,     /* B >= 0 */                                                   \
+      int64_t state_size,     /* H >= 0 */                                                   \
+      int64_t input_features, /* I >= 0 */                                                   \
+      int32_t reverse,        /* not 0: from the last step to the first */                   \
+      int32_t tf32,           /* of float: not 0 allows the accuracy of TF32 in d_weights */ \
+      const type* d_gates,    /* in  [N, 3H] */                                              \
+      const type* input,      /* in  [N, I] */                                               \
+      const type* h0,         /* in  [B, H], or null */                                      \
+      const type* output,     /* in  [N, H] */                                               \
+      compute* workspace,     /* for this call alone, aligned to 16 */                       \
+      type* d_weights,        /* out [3H, H + I], or null */                                 \
+      type* d_bias,           /* out [3H], or null */                                        \
       struct CUstream_st* stream) LLTM_NOEXCEPT;
 int64_t lltm_sequence_gradients_workspace_cuda(int64_t rows, int64_t batch_size, int64_t state_size,
                                                int64_t input_features) LLTM_NOEXCEPT;

@@ -10,9 +10,8 @@
 
 namespace lltm {
 
-// A tile of a block.
-const int kTileGates = 64;
-const int kTileColumns = 128;
+// Gates, and columns, of a block.
+const int kGradientTile = 64;
 
 // Each part is the sum over some rows: of d_weights, then of d_bias.
 struct GradientParts {
@@ -24,14 +23,14 @@ struct GradientParts {
 
   GradientParts(int64_t all_rows, int64_t batch_size, int64_t state_size, int64_t input_features) {
     const int64_t K = state_size + input_features;
-    // Two blocks for each processor of a large GPU; on any other too, for the same bits.
-    const int64_t kBlocks = 2 * 132;
+    // Four blocks for each processor of a large GPU; on any other too, for the same bits.
+    const int64_t kBlocks = 4 * 132;
     const int64_t kFewestRows = 32;
     // A loop over steps adds up B terms in a step, and then T sums. Three times as many err up to
     // 1.7 times as much.
     const int64_t longest = batch_size > 0 ? 3 * (all_rows / batch_size + batch_size) : 1;
-    columns = K > 0 ? (K + kTileColumns - 1) / kTileColumns : 1;
-    tiles = (3 * state_size + kTileGates - 1) / kTileGates * columns;
+    columns = K > 0 ? (K + kGradientTile - 1) / kGradientTile : 1;
+    tiles = (3 * state_size + kGradientTile - 1) / kGradientTile * columns;
     const int64_t wanted = tiles < kBlocks ? kBlocks / (tiles > 0 ? tiles : 1) : 1;
     const int64_t share = (all_rows + wanted - 1) / wanted;
     const int64_t most = share < longest ? share : longest;
@@ -64,11 +63,11 @@ static inline int32_t check(const SequenceGradients<S>& a) {
   if (status) return status == -1 ? -1 : status - 1;
   if (a.batch_size < 0 || (a.batch_size == 0 ? a.rows > 0 : a.rows % a.batch_size != 0)) return -2;
   if (a.state_size == 0 || (!a.d_weights && !a.d_bias)) return 0;
-  if (!a.workspace) return -10;
+  if (!a.workspace) return -11;
   if (a.rows == 0) return 0;
-  if (!a.d_gates) return -6;
-  if (!a.input && a.input_features > 0) return -7;
-  return a.output ? 0 : -9;
+  if (!a.d_gates) return -7;
+  if (!a.input && a.input_features > 0) return -8;
+  return a.output ? 0 : -10;
 }
 
 }  // namespace lltm

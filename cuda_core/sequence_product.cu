@@ -4,10 +4,9 @@
 #include <cuda_runtime.h>
 
 #include "dependent_launch.cuh"
-#include "device.cuh"
 #include "lltm.h"
 #include "lltm_products.h"
-#include "sequence_product_tiles.cuh"
+#include "product_tiles.cuh"
 
 namespace lltm {
 namespace {
@@ -16,24 +15,26 @@ template <typename Tile, bool kTransposed, bool kAligned, typename S>
 __global__ void __launch_bounds__(kThreads, sizeof(ComputeType<S>) == 8 ? 2 : 4)
     kernel(const SequenceProduct<S> a, int64_t tiles_beside) {
   typedef ComputeType<S> T;
-  __shared__ Panel<T> left[2], right[2];
+  __shared__ Panel<T> left[2];
+  __shared__ Panel<T> right[2];
   await_earlier_kernels();
   const int64_t row = blockIdx.x / tiles_beside * kTile;
   const int64_t column = blockIdx.x % tiles_beside * kTile;
 
   Tile tile;
-  Bringer<true, kAligned, S> a_bringer(a.a, a.inner, row, a.rows, a.inner);
-  Bringer<kTransposed, kAligned, S> weights_bringer(a.weights, a.weights_stride, column, a.columns,
-                                                    a.inner);
-  a_bringer.ask(0);
-  weights_bringer.ask(0);
+  typedef MatrixLines<S> Lines;
+  Bringer<true, kAligned, S, Lines> factor(Lines{a.a, a.inner}, row, a.rows);
+  Bringer<kTransposed, kAligned, S, Lines> weights(Lines{a.weights, a.weights_stride}, column,
+                                                   a.columns);
+  factor.ask(0, a.inner);
+  weights.ask(0, a.inner);
   int buffer = 0;
   for (int64_t k = 0; k < a.inner; k += Panel<T>::kDepth, buffer ^= 1) {
-    a_bringer.put(left[buffer], &Tile::operand);
-    weights_bringer.put(right[buffer], &Tile::operand);
+    factor.put(left[buffer], &Tile::operand);
+    weights.put(right[buffer], &Tile::operand);
     __syncthreads();
-    a_bringer.ask(k + Panel<T>::kDepth);
-    weights_bringer.ask(k + Panel<T>::kDepth);
+    factor.ask(k + Panel<T>::kDepth, a.inner);
+    weights.ask(k + Panel<T>::kDepth, a.inner);
     tile.multiply(left[buffer], right[buffer]);
   }
   tile.give([&](int below, int beside, const T(&values)[kGroup]) {
@@ -56,26 +57,14 @@ int32_t launch(const SequenceProduct<S>& a, cudaStream_t stream) {
       kThreads, stream, a, tiles_beside);
 }
 
-template <typename Tile, typename S>
-int32_t launch(const SequenceProduct<S>& a, bool transposed, cudaStream_t stream) {
-  return transposed ? launch<Tile, true>(a, stream) : launch<Tile, false>(a, stream);
-}
-
-// By tensor cores, which half types may always take, and float where TF32 is allowed.
 template <typename S>
 int32_t launch(const SequenceProduct<S>& a, bool transposed, bool tf32, cudaStream_t stream) {
   const int32_t status = check(a, transposed);
   if (status || a.rows == 0 || a.columns == 0) return status;
-  if ((tf32 || sizeof(S) == 2) && has_hopper_kernels()) {
-    return launch<TensorTile<S>>(a, transposed, stream);
-  }
-  return launch<FmaTile<ComputeType<S>>>(a, transposed, stream);
-}
-
-int32_t launch(const SequenceProduct<double>& a, bool transposed, bool, cudaStream_t stream) {
-  const int32_t status = check(a, transposed);
-  if (status || a.rows == 0 || a.columns == 0) return status;
-  return launch<FmaTile<double>>(a, transposed, stream);
+  return with_tile<S>(tf32, [&](auto kind) {
+    typedef typename decltype(kind)::Tile Tile;
+    return transposed ? launch<Tile, true>(a, stream) : launch<Tile, false>(a, stream);
+  });
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ SOURCES = (
     "sequence_block_bfloat16.cu",
     "sequence_block_float.cu",
     "sequence_block_half.cu",
+    "sequence_product.cu",
     "step_fused.cu",
     "step_kernels.cu",
 )
@@ -52,6 +53,8 @@ ASSEMBLY = {
     "griddepcontrol.launch_dependents;": "",
     "ld.global.nc.v2.u32 {%0, %1}, [%2];": "emulated::load_words({2}, {0}, {1});",
     "ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];": "emulated::load_words({4}, {0}, {1}, {2}, {3});",
+    "st.global.v2.u32 [%0], {%1, %2};": "emulated::store_words({0}, {1}, {2});",
+    "st.global.v4.u32 [%0], {%1, %2, %3, %4};": "emulated::store_words({0}, {1}, {2}, {3}, {4});",
 }
 # An inline assembly statement as far as its template, and an operand of one as far as its
 # expression; a launch; an array in shared memory.

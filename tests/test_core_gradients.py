@@ -39,14 +39,14 @@ def draw(dtype, T, B, H, I):  # noqa: E741
     return d_gates, *(from_host(dtype, rows, n) for rows, n in ((T * B, I), (B, H), (T * B, H)))
 
 
-def launch(dtype, sizes, reverse, operands, without=()):
+def launch(dtype, sizes, reverse, operands, without=(), tf32=0):
     T, B, H, I = sizes  # noqa: E741
     compute = torch.float64 if dtype == torch.float64 else torch.float32
     workspace = poisoned(compute, gradients_workspace(T * B, B, H, I))
     d_weights = None if "d_weights" in without else poisoned(dtype, 3 * H, H + I)
     d_bias = None if "d_bias" in without else poisoned(dtype, 3 * H)
     status = core("sequence_gradients", dtype)(
-        T * B, B, H, I, reverse, *operands, workspace, d_weights, d_bias
+        T * B, B, H, I, reverse, tf32, *operands, workspace, d_weights, d_bias
     )
     return status, d_weights, d_bias
 
@@ -91,19 +91,37 @@ def test_infinity_and_nan(dtype, bad):
         for reverse in (0, 1):
             operands = draw(dtype, *sizes)
             operands[place][-1, -1] = bad
-            status, *got = launch(dtype, sizes, reverse, operands)
-            assert status == 0
-            for gradient, want in zip(got, expected(operands, reverse)):
-                assert torch.equal(exact(gradient).isfinite(), want.isfinite()), (place, reverse)
+            for tf32 in (0, 1):
+                status, *got = launch(dtype, sizes, reverse, operands, tf32=tf32)
+                assert status == 0
+                for gradient, want in zip(got, expected(operands, reverse)):
+                    assert torch.equal(exact(gradient).isfinite(), want.isfinite()), place
 
 
-def test_the_same_bits_again(dtype):
+@pytest.mark.parametrize("tf32", (0, 1))
+def test_the_same_bits_again(dtype, tf32):
     sizes = (100, 16, 64, 64)
     operands = draw(dtype, *sizes)
-    _, *first = launch(dtype, sizes, 0, operands)
+    _, *first = launch(dtype, sizes, 0, operands, tf32=tf32)
     for _ in range(20):
-        _, *again = launch(dtype, sizes, 0, operands)
+        _, *again = launch(dtype, sizes, 0, operands, tf32=tf32)
         assert all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(again, first))
+
+
+def test_tf32(dtype):
+    """Factors are rounded to eleven bits where the GPU can; nothing else is."""
+    sizes = (65, 3, 100, 140)
+    operands = draw(dtype, *sizes)
+    _, full, full_bias = launch(dtype, sizes, 0, operands)
+    status, d_weights, d_bias = launch(dtype, sizes, 0, operands, tf32=1)
+    assert status == 0 and torch.equal(d_bias.cpu(), full_bias.cpu())
+    if dtype != torch.float32:
+        assert torch.equal(d_weights.cpu(), full.cpu())
+    elif torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9:
+        assert not torch.equal(d_weights.cpu(), full.cpu())
+    want, _ = expected(operands, 0)
+    limit = 2**-8 if dtype == torch.bfloat16 else 2**-11
+    assert (exact(d_weights) - want).norm() <= limit * want.norm()
 
 
 def test_empty_sums_are_zero(dtype):
@@ -126,8 +144,8 @@ def test_statuses(dtype):
         ((4, 2, 1 << 62, 4), -1),
         ((1 << 62, 2, 4, 4), -1),
     ):
-        assert function(*sizes, 0, *[some] * 7) == status, sizes
-    for place, status in ((0, -6), (1, -7), (3, -9), (4, -10)):
+        assert function(*sizes, 0, 0, *[some] * 7) == status, sizes
+    for place, status in ((0, -7), (1, -8), (3, -10), (4, -11)):
         operands = [None if i == place else some for i in range(7)]
-        assert function(4, 2, 4, 4, 0, *operands) == status
+        assert function(4, 2, 4, 4, 0, 0, *operands) == status
     torch.cuda.synchronize()

@@ -14,6 +14,7 @@ import pytest
 import test_core_cuda
 import test_core_gradients
 import test_core_sequence
+import test_core_sequence_product
 import test_core_step
 import torch
 from core_abi import CTYPES
@@ -31,6 +32,9 @@ test_step_statuses = test_core_step.test_statuses
 test_gradients_of_infinity_and_nan = test_core_gradients.test_infinity_and_nan
 test_gradients_of_nothing = test_core_gradients.test_empty_sums_are_zero
 test_gradients_statuses = test_core_gradients.test_statuses
+test_sequence_product = test_core_sequence_product.test_values
+test_sequence_product_of_infinity_and_nan = test_core_sequence_product.test_infinity_and_nan
+test_sequence_product_statuses = test_core_sequence_product.test_statuses
 
 
 @pytest.fixture(scope="session")

@@ -82,13 +82,19 @@ inline float flushed(float x) { return fabsf(x) < 1.17549435e-38f ? copysignf(0.
 inline float exp2(float x) { return flushed(exp2f(flushed(x))); }
 inline float reciprocal(float x) { return flushed(1.0f / flushed(x)); }
 
-// A vector load: of an address that is not a multiple of its size the launch fails.
+// A vector load or store: of an address that is not a multiple of its size the launch fails.
 void check_alignment(const void* p, size_t size);
 template <typename... Words>
 void load_words(const void* from, Words&... words) {
   check_alignment(from, 4 * sizeof...(words));
   const uint32_t* next = static_cast<const uint32_t*>(from);
   for (uint32_t* const word : {&words...}) memcpy(word, next++, 4);
+}
+template <typename... Words>
+void store_words(void* to, Words... words) {
+  check_alignment(to, 4 * sizeof...(words));
+  uint32_t* next = static_cast<uint32_t*>(to);
+  for (const uint32_t word : {words...}) memcpy(next++, &word, 4);
 }
 
 }  // namespace emulated

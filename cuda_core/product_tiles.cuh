@@ -1,10 +1,11 @@
-// What blocks of sequence_product.cu are made of: panels of the factors in shared memory, how they
+// What blocks that multiply matrices are made of: panels of the factors in shared memory, how they
 // come there, and the tile of sums, by multiply-add or by tensor cores.
-#ifndef LLTM_SEQUENCE_PRODUCT_TILES_CUH_
-#define LLTM_SEQUENCE_PRODUCT_TILES_CUH_
+#ifndef LLTM_PRODUCT_TILES_CUH_
+#define LLTM_PRODUCT_TILES_CUH_
 
 #include <cuda_runtime.h>
 
+#include "device.cuh"
 #include "packed.cuh"
 #include "tensor_core_tf32.cuh"
 
@@ -28,29 +29,40 @@ class Panel {
   }
 };
 
+// The lines of a matrix, as a Bringer asks for them.
+template <typename S>
+struct MatrixLines {
+  const S* first;
+  int64_t stride;
+  __device__ __forceinline__ Line<S> operator()(int64_t line) const {
+    return {first + line * stride};
+  }
+};
+
 // What a thread brings of a panel: groups of four values, in registers until there is room. The
 // lines of the factor in memory go along the terms if kAlongTerms, else along the panel.
-template <bool kAlongTerms, bool kAligned, typename S>
+template <bool kAlongTerms, bool kAligned, typename S, typename Lines>
 class Bringer {
-  typedef Panel<ComputeType<S>> To;
+  typedef ComputeType<S> T;
+  typedef Panel<T> To;
   static const int kGroupsOfLine = (kAlongTerms ? To::kDepth : kTile) / kGroup;
   static const int kLoads = To::kDepth * kTile / kGroup / kThreads;
+  static_assert(kThreads % kGroupsOfLine == 0, "all loads of a thread are of the same group");
 
  public:
-  // From place `first` of `count` on, each of `inner` terms.
-  __device__ __forceinline__ Bringer(const S* factor, int64_t stride, int64_t first, int64_t count,
-                                     int64_t inner)
-      : factor(factor), stride(stride), first(first), count(count), inner(inner) {}
+  // Of the panel from place `first` of `count` on.
+  __device__ __forceinline__ Bringer(const Lines& lines, int64_t first, int64_t count)
+      : lines(lines), first(first), count(count) {}
 
-  // Of the terms from `term` on; what is beyond the end is 0.
-  __device__ __forceinline__ void ask(int64_t term) {
+  // Of the terms from `term` on; from `end` on they are 0, as are places beyond the count.
+  __device__ __forceinline__ void ask(int64_t term, int64_t end) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const int64_t line = (kAlongTerms ? first : term) + line_of(i);
-      const bool inside = line < (kAlongTerms ? count : inner);
-      const Line<S> from = {factor + (inside ? line : 0) * stride};
-      load_group<kAligned>(groups[i], from, (kAlongTerms ? term : first) + group_of(i) * kGroup,
-                           inside ? (kAlongTerms ? inner : count) : 0);
+      const bool inside = line < (kAlongTerms ? count : end);
+      load_group<kAligned>(groups[i], lines(inside ? line : 0),
+                           (kAlongTerms ? term : first) + group() * kGroup,
+                           inside ? (kAlongTerms ? end : count) : 0);
     }
   }
 
@@ -59,29 +71,35 @@ class Bringer {
   __device__ __forceinline__ void put(To& to, const Change& change) const {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      const int begin = group_of(i) * kGroup;
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) {
-        const auto value = change(groups[i][j]);
+        const T value = change(groups[i][j]);
         if (kAlongTerms) {
-          *to.at(begin + j, line_of(i)) = value;
+          *to.at(group() * kGroup + j, line_of(i)) = value;
         } else {
-          to.at(line_of(i), begin)[j] = value;
+          to.at(line_of(i), group() * kGroup)[j] = value;
         }
       }
     }
   }
 
- private:
+  // Of a panel across its lines: adds what this thread brought up, for its group.
+  __device__ __forceinline__ void add_to(T (&sums)[kGroup]) const {
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) sums[j] += groups[i][j];
+    }
+  }
+
+  __device__ __forceinline__ static int group() { return threadIdx.x % kGroupsOfLine; }
   __device__ __forceinline__ static int line_of(int i) {
     return (i * kThreads + threadIdx.x) / kGroupsOfLine;
   }
-  __device__ __forceinline__ static int group_of(int i) {
-    return (i * kThreads + threadIdx.x) % kGroupsOfLine;
-  }
 
-  const S* const factor;
-  const int64_t stride, first, count, inner;
+ private:
+  const Lines lines;
+  const int64_t first, count;
   Packed<S> groups[kLoads];
 };
 
@@ -183,7 +201,28 @@ class TensorTile {
   float sums[2][4][4] = {};
 };
 
+// The tile for a type: by tensor cores where the GPU has them and the accuracy of TF32 is allowed.
+template <typename S>
+struct FastTile {
+  typedef TensorTile<S> Type;
+};
+template <>
+struct FastTile<double> {
+  typedef FmaTile<double> Type;
+};
+template <typename Tile_>
+struct TileKind {
+  typedef Tile_ Tile;
+};
+template <typename S, typename Launch>
+int32_t with_tile(bool tf32, const Launch& launch) {
+  if ((tf32 || sizeof(S) == 2) && has_hopper_kernels()) {
+    return launch(TileKind<typename FastTile<S>::Type>());
+  }
+  return launch(TileKind<FmaTile<ComputeType<S>>>());
+}
+
 }  // namespace
 }  // namespace lltm
 
-#endif  // LLTM_SEQUENCE_PRODUCT_TILES_CUH_
+#endif  // LLTM_PRODUCT_TILES_CUH_
