@@ -160,9 +160,9 @@ int32_t launch(const SequenceGradients<S>& a, bool tf32, cudaStream_t stream) {
   const int64_t blocks = (parts.values + kValues - 1) / kValues;
   if (blocks > INT32_MAX) return -3;
   if (parts.count > INT32_MAX / parts.tiles) return -1;
-  return with_tile<S>(tf32, [&](auto kind) {
-    return launch<typename decltype(kind)::Tile>(a, parts, static_cast<unsigned>(blocks), stream);
-  });
+  const unsigned sums = static_cast<unsigned>(blocks);
+  if (takes_fast_tile<S>(tf32)) return launch<typename Tiles<S>::Fast>(a, parts, sums, stream);
+  return launch<typename Tiles<S>::Full>(a, parts, sums, stream);
 }
 
 }  // namespace

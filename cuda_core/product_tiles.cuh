@@ -201,25 +201,21 @@ class TensorTile {
   float sums[2][4][4] = {};
 };
 
-// The tile for a type: by tensor cores where the GPU has them and the accuracy of TF32 is allowed.
+// The tiles of a type, and whether to take the fast one: at the accuracy of TF32, where the GPU has
+// tensor cores.
 template <typename S>
-struct FastTile {
-  typedef TensorTile<S> Type;
+struct Tiles {
+  typedef FmaTile<ComputeType<S>> Full;
+  typedef TensorTile<S> Fast;
 };
 template <>
-struct FastTile<double> {
-  typedef FmaTile<double> Type;
+struct Tiles<double> {
+  typedef FmaTile<double> Full;
+  typedef FmaTile<double> Fast;
 };
-template <typename Tile_>
-struct TileKind {
-  typedef Tile_ Tile;
-};
-template <typename S, typename Launch>
-int32_t with_tile(bool tf32, const Launch& launch) {
-  if ((tf32 || sizeof(S) == 2) && has_hopper_kernels()) {
-    return launch(TileKind<typename FastTile<S>::Type>());
-  }
-  return launch(TileKind<FmaTile<ComputeType<S>>>());
+template <typename S>
+bool takes_fast_tile(bool tf32) {
+  return (tf32 || sizeof(S) == 2) && has_hopper_kernels();
 }
 
 }  // namespace

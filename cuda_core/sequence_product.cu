@@ -57,14 +57,17 @@ int32_t launch(const SequenceProduct<S>& a, cudaStream_t stream) {
       kThreads, stream, a, tiles_beside);
 }
 
+template <typename Tile, typename S>
+int32_t launch(const SequenceProduct<S>& a, bool transposed, cudaStream_t stream) {
+  return transposed ? launch<Tile, true>(a, stream) : launch<Tile, false>(a, stream);
+}
+
 template <typename S>
 int32_t launch(const SequenceProduct<S>& a, bool transposed, bool tf32, cudaStream_t stream) {
   const int32_t status = check(a, transposed);
   if (status || a.rows == 0 || a.columns == 0) return status;
-  return with_tile<S>(tf32, [&](auto kind) {
-    typedef typename decltype(kind)::Tile Tile;
-    return transposed ? launch<Tile, true>(a, stream) : launch<Tile, false>(a, stream);
-  });
+  if (takes_fast_tile<S>(tf32)) return launch<typename Tiles<S>::Fast>(a, transposed, stream);
+  return launch<typename Tiles<S>::Full>(a, transposed, stream);
 }
 
 }  // namespace
