@@ -11,11 +11,11 @@ namespace lltm_bindings {
 namespace {
 
 // Up to how many multiplications the core's sums are faster than a library's products, launches
-// included; measured on an H200. There those of other types than float have tensor cores.
+// included; measured on an H200.
 int64_t most_multiplications(const at::Tensor& like, int64_t width) {
-  if (like.scalar_type() == at::kDouble) return 50000000;
-  if (like.scalar_type() != at::kFloat || allows_tf32(like)) return 250000000;
-  return width <= 512 ? 3300000000 : 500000000;
+  if (like.scalar_type() == at::kDouble) return 50000000;  // by multiply-add
+  const bool is_full_float = like.scalar_type() == at::kFloat && !allows_tf32(like);
+  return width <= (is_full_float ? 256 : 128) ? 3300000000 : 500000000;
 }
 
 bool fits_sums(const SequenceArguments& a, const SequenceSizes& sizes) {
