@@ -37,7 +37,7 @@ toolchains: $(STAMPS)/checkers
 # Only our kernels are looked at. The tests copy all inputs from the host, so that initcheck finds no
 # fault of torch's.
 SANITIZED := tests/test_core_cuda.py tests/test_core_step.py tests/test_core_gradients.py \
-	tests/test_core_sequence.py \
+	tests/test_core_sequence.py tests/test_core_sequence_product.py \
 	tests/test_core_sequence_spread.py
 sanitize: $(STAMPS)/built
 	for tool in memcheck racecheck initcheck; do \
