@@ -15,7 +15,7 @@ namespace {
 int64_t most_multiplications(const at::Tensor& like, int64_t width) {
   if (like.scalar_type() == at::kDouble) return 50000000;  // by multiply-add
   const bool is_full_float = like.scalar_type() == at::kFloat && !allows_tf32(like);
-  return width <= (is_full_float ? 256 : 128) ? 3300000000 : 500000000;
+  return width <= (is_full_float ? 256 : 128) ? 4000000000 : 500000000;
 }
 
 bool fits_sums(const SequenceArguments& a, const SequenceSizes& sizes) {

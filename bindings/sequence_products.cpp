@@ -17,8 +17,10 @@ const int64_t kLongestSum = 768;
 // Of a product of fewer tiles cuBLAS shares the terms out itself, and better than a batch of parts.
 const int64_t kTile = 128;
 const int64_t kFewTiles = 32;
-// Multiplications of the core's own product of a whole sequence, in float32 and at less accuracy.
-const int64_t kMostOfFloat = 500000000;
+// Multiplications of the core's own product of a whole sequence: in float32, of the input and of
+// its gradient; at less accuracy.
+const int64_t kMostOfInput = 1700000000;
+const int64_t kMostOfGradient = 500000000;
 const int64_t kMostOfLess = 250000000;
 const int64_t kMostOfDouble = 3000000;  // by multiply-add, where a library has tensor cores
 
@@ -52,12 +54,15 @@ void multiply_at_once(const at::Tensor& out, const at::Tensor& a, const at::Tens
 
 // Whether the core's product takes less time than cuBLAS's, which is 25 microseconds of a host's,
 // as measured on an H200. Its sums are made term by term.
-bool fits_core(const at::Tensor& out, int64_t rows, int64_t inner, int64_t columns) {
+bool fits_core(const at::Tensor& out, int64_t rows, int64_t inner, int64_t columns,
+               bool transposed) {
   if (!kWithCuda || !out.is_cuda() || rows > 1 << 20) return false;
   if (inner > kLongestSum || columns > 4096) return false;  // and the product does not overflow
   int64_t most = kMostOfLess;
   if (out.scalar_type() == at::kDouble) most = kMostOfDouble;
-  if (out.scalar_type() == at::kFloat && !allows_tf32(out)) most = kMostOfFloat;
+  if (out.scalar_type() == at::kFloat && !allows_tf32(out)) {
+    most = transposed ? kMostOfInput : kMostOfGradient;
+  }
   return rows * inner * columns <= most;
 }
 
@@ -136,7 +141,7 @@ bool SequenceProducts::multiply_by_core(const at::Tensor& out, int64_t out_first
                                         bool transposed) const {
   const int64_t inner = factor.size(-1);
   const int64_t columns = out.size(-1);
-  if (!fits_core(out, rows, inner, columns)) return false;
+  if (!fits_core(out, rows, inner, columns, transposed)) return false;
   with_core(out, [&](auto core, CUstream_st* stream) {
     typedef decltype(core) C;
     check_status(

@@ -77,7 +77,7 @@ def test_values(dtype, sizes, reverse):
 
     # Without h0 the first step's old h is zero.
     d_gates, x, h0, output = operands
-    zeros = torch.zeros_like(h0)
+    zeros = torch.zeros(h0.shape, dtype=dtype).cuda()  # from the host
     _, of_zeros, _ = launch(dtype, sizes, reverse, (d_gates, x, zeros, output))
     status, of_none, _ = launch(dtype, sizes, reverse, (d_gates, x, None, output))
     assert status == 0 and torch.equal(of_none.cpu(), of_zeros.cpu())
