@@ -33,14 +33,17 @@ LLTM_INLINE void gradient_lines(const GradientBlock<T>& block, const T* d_gates,
 const int64_t kLinesOfSum = 64;
 
 // A batch of one: each element of the weights and of d_weights is touched once, for one product. So
-// they stream by as they lie, while x and the sums stay in the first-level cache.
+// they stream by as they lie, while x and the sums stay in the first-level cache. From the last sum
+// to the first: the forward pass read the last rows last, and where the weights and d_weights
+// together outgrow the second-level cache the first ones are gone in any order.
 template <typename T>
 void gradients_of_one(const GradientBlock<T> (&blocks)[2], const T* d_gates, int64_t rows) {
   alignas(64) T sums[2][kPanelBytes / sizeof(T)];
-  int64_t row = 0;
+  int64_t end = rows;
   do {
-    const bool is_first = row == 0;
-    const int64_t end = row + kLinesOfSum < rows ? row + kLinesOfSum : rows;
+    const bool is_first = end == rows;
+    const int64_t begin = end > 0 ? (end - 1) / kLinesOfSum * kLinesOfSum : 0;
+    int64_t row = begin;
     for (int i = 0; i < 2; ++i) {
       for (int64_t n = 0; n < blocks[i].in.columns; ++n) sums[i][n] = T(0);
     }
@@ -57,7 +60,8 @@ void gradients_of_one(const GradientBlock<T> (&blocks)[2], const T* d_gates, int
         d_x[n] = is_first ? sums[i][n] : d_x[n] + sums[i][n];
       }
     }
-  } while (row < rows);
+    end = begin;
+  } while (end > 0);
 }
 
 }  // namespace

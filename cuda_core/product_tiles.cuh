@@ -23,7 +23,7 @@ class Panel {
 
  public:
   static const int kDepth = 64 / sizeof(T);  // terms
-  // The group of eight values, or the half of one, that begins at `line`.
+  // A term's value of a line; those of the same eight lines lie side by side.
   __device__ __forceinline__ T* at(int term, int line) {
     return &values[term][line ^ (term / kGroup % 4 * 8)];
   }
