@@ -10,6 +10,10 @@ namespace lltm_bindings {
 // LLTM_CPU_PRODUCTS says otherwise: "core" or "aten", read once.
 bool outruns_aten(const at::Tensor& like);
 
+// Whether this ATen, on a CPU, adds up products of a half type in that type. torch 1.11 does: then
+// 2048 and 1 are 2048.
+bool rounds_sums(const at::Tensor& like);
+
 // From so many rows of a product on it pays to pack the other factor. ATen has the others.
 const int64_t kRowsWorthPacking = 32;
 

@@ -1,9 +1,6 @@
 // The product of one step with the recurrent weights, of rows of larger tensors.
 #pragma once
 
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/mm.h>
-
 #include "cublas.h"
 #include "sequence_products.h"
 
@@ -26,7 +23,7 @@ class RecurrentProduct {
     const at::Tensor factor = old_h.narrow(0, from, rows);
     const PackedFactor& packed = products_.packed_weights_h_t();
     if (packed.defined()) return packed.multiply(out, factor, /*adds=*/true);
-    at::addmm_out(out, out, factor, products_.weights_h_t());
+    multiply(out, factor, products_.weights_h_t(), /*adds=*/true);
   }
 
   // d_old_h[to:] = d_gates[from:] @ weights_h, or is added to
@@ -38,10 +35,8 @@ class RecurrentProduct {
     const PackedFactor& packed = products_.packed_weights_h();
     if (packed.defined()) {
       packed.multiply(out, factor, add);
-    } else if (add) {
-      at::addmm_out(out, out, factor, products_.weights_h());
     } else {
-      at::mm_out(out, factor, products_.weights_h());
+      multiply(out, factor, products_.weights_h(), add);
     }
   }
 

@@ -75,6 +75,9 @@ CellGradients sequence_backward(const OptionalTensor& grad_output, const Optiona
                                 bool reverse, bool recompute, const OptionalTensor& zoneout_h,
                                 const OptionalTensor& zoneout_c, GradientMask mask);
 
+// Raises an error unless batch_sizes is an int64 vector on the CPU.
+void check_numbers(const at::Tensor& batch_sizes);
+
 // As plain numbers: dense, and under a transform of torch.func without its wrapping.
 at::Tensor plain_batch_sizes(const OptionalTensor& batch_sizes);
 

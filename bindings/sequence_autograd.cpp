@@ -110,6 +110,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_autograd(
     const OptionalTensor& h0, const OptionalTensor& c0, const OptionalTensor& batch_sizes,
     bool reverse, bool recompute, const OptionalTensor& zoneout_h,
     const OptionalTensor& zoneout_c) {
+  // Without values they would choose the kernels of meta tensors, which torch 1 does not have.
+  if (batch_sizes.has_value() && batch_sizes->is_meta() && !input.is_meta()) {
+    check_numbers(*batch_sizes);
+  }
   // As for the cell, and where the core has no kernels: there nothing else is differentiable.
   const bool has_kernels = (input.is_cpu() || input.is_cuda() || input.is_meta()) &&
                            !any_of(is_sparse, input, weights, bias, h0, c0) &&

@@ -8,15 +8,20 @@
 #include "sequence.h"
 
 namespace lltm_bindings {
-namespace {
 
-// -> steps
-int64_t check_batch_sizes(const at::Tensor& batch_sizes, int64_t batch_size, int64_t rows) {
+void check_numbers(const at::Tensor& batch_sizes) {
   TORCH_CHECK(batch_sizes.device().is_cpu() && batch_sizes.scalar_type() == at::kLong &&
                   batch_sizes.dim() == 1,
               "lltm_decoupled: expected batch_sizes to be an int64 vector on the CPU, got dtype ",
               shown(batch_sizes.scalar_type()), ", shape ", shown(batch_sizes.sizes()), ", on ",
               batch_sizes.device());
+}
+
+namespace {
+
+// -> steps
+int64_t check_batch_sizes(const at::Tensor& batch_sizes, int64_t batch_size, int64_t rows) {
+  check_numbers(batch_sizes);
   const int64_t steps = batch_sizes.numel();
   const int64_t* const sizes = batch_sizes.data_ptr<int64_t>();
   int64_t sum = 0;

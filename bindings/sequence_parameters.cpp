@@ -1,7 +1,6 @@
 #include "sequence_parameters.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "cublas.h"
@@ -100,7 +99,8 @@ void ParameterGradients::add_product(Columns& columns, const at::Tensor& d_gates
   if (sum_dtype_ == dtype_) {
     multiply_in_parts(columns.sum, d_gates.t(), factor, /*adds=*/columns.begun, longest_sum_);
   } else {
-    const at::Tensor part = at::mm(d_gates.t(), factor);
+    const at::Tensor part = at::empty(columns.sum.sizes(), factor.options());
+    multiply(part, d_gates.t(), factor, /*adds=*/false);
     columns.begun ? columns.sum.add_(part) : columns.sum.copy_(part);
   }
   columns.begun = true;
