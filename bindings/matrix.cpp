@@ -107,7 +107,7 @@ bool rounds_sums(const at::Tensor& like) {
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds) {
   if (rounds_sums(out)) {
     const at::Tensor product = at::mm(a.to(at::kFloat), b.to(at::kFloat));
-    out.copy_(adds ? product + out : product);
+    out.copy_(adds ? product.add(out) : product);
     return;
   }
   if (!outruns_aten(out) || out.size(0) < kRowsWorthPacking) {

@@ -71,6 +71,12 @@ def test_types_agree(compiler, tmp_path, torch, with_cuda):
     succeed(*compiler(torch, with_cuda), "-fsyntax-only", source)
 
 
+# A build joins most of them into one file: what one includes another one may lack.
+@pytest.mark.parametrize("path", BINDINGS)
+def test_each_includes_what_it_needs(compiler, path):
+    succeed(*compiler("torch-oldest-windows", False), "-fsyntax-only", ROOT / path)
+
+
 # What is right where a long has 64 bits, and wrong on Windows.
 @pytest.mark.parametrize(
     "bad",
