@@ -70,25 +70,23 @@ class GridBlock : protected GridPlaces<Shape> {
   }
   // Of every turn: those given, or carried on; zeros where there are neither.
   __device__ __forceinline__ void load_states(const S* given, const Value* carried) {
+    if (!item.computes) return;
     for (int turn = 0; turn < this->turns(); ++turn) {
       Two state = two_of(Value(0), Value(0));
-      if (inside(item, turn)) {
-        const int64_t at = place(item, turn);
-        if (given) {
-          state = load_pair<S>(given + at);
-        } else if (carried) {
-          state = load_pair<Value>(carried + at);
-        }
+      if (inside(turn) && given) {
+        state = load_pair<S>(given + place(turn));
+      } else if (inside(turn) && carried) {
+        state = load_pair<Value>(carried + place(turn));
       }
-      if (item.exists) state_of(turn) = state;
+      state_of(turn) = state;
     }
   }
   template <typename Any>
   __device__ __forceinline__ void store_states(Any* states) {
-    if (!states) return;
+    if (!states || !item.computes) return;
     for (int turn = 0; turn < this->turns(); ++turn) {
-      if (!inside(item, turn)) continue;
-      store_pair(state_of(turn).x, state_of(turn).y, states + place(item, turn));
+      if (!inside(turn)) continue;
+      store_pair(state_of(turn).x, state_of(turn).y, states + place(turn));
     }
   }
 
@@ -194,11 +192,12 @@ class GridBlock : protected GridPlaces<Shape> {
   template <typename Fill>
   __device__ __forceinline__ void fail(Position p, const Fill& fill) {
     const Value nan = report_failure().x;
+    if (!item.computes) return;
     for (int turn = 0; turn < this->turns(); ++turn) {
-      if (inside(item, turn)) state_of(turn) = two_of(nan, nan);
+      if (inside(turn)) state_of(turn) = two_of(nan, nan);
     }
     for (; p.step < steps; advance(p)) {
-      if (inside(item, p)) fill(p, nan);
+      if (inside(p)) fill(p, nan);
     }
   }
 

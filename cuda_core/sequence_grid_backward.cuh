@@ -16,7 +16,6 @@ class GridBackward : GridBlock<Shape> {
   typedef typename Shape::Numbers Numbers;
   typedef typename Block::Two Two;
   typedef typename Block::Value Value;
-  using Block::fetched;
   using Block::group;
   using Block::H;
   using Block::inside;
@@ -63,12 +62,12 @@ class GridBackward : GridBlock<Shape> {
         this->advance(now);
         if (takes_turns) this->ask(reader, now);
         // What nobody waits for, while the words come.
-        if (item.exists) {
+        if (item.computes) {
           keep(done);
           if (now.step < steps) look_ahead(now);
         }
         if (!takes_turns && kHasRoom) this->ask_later(reader, now, met);
-        if (fetched.exists) {
+        if (item.fetches) {
           Position then = this->after(now, kCopiesAhead - 1);
           copy_saved(count - 1 + kCopiesAhead, Shape::kKeepsAhead ? ahead : then);
           if (now.step < steps) prepare(count, now);
@@ -82,14 +81,14 @@ class GridBackward : GridBlock<Shape> {
       __syncthreads();
       const bool failed = memory.failed[parity] != 0;
       met = static_cast<unsigned>(clock());
-      if (kCluster > 1 && fetched.exists) {
-        const uint32_t place = Block::PartialSums::place_of(fetched, (1 - rank) * kPairs);
-        memory.partner.give(1 - rank, count, 0, fetched.number, memory.sums.sum(parity, place, 0));
+      if (kCluster > 1 && item.fetches) {
+        const uint32_t place = Block::PartialSums::place_of(item, (1 - rank) * kPairs);
+        memory.partner.give(1 - rank, count, 0, item.number, memory.sums.sum(parity, place, 0));
       }
-      if (item.exists) is_alone = !compute(now, count);
+      if (item.computes) is_alone = !compute(now, count);
       if (failed) {
         this->fail(now, [&](Position p, Value nan) {
-          S* const d_gates = a.d_gates + this->gates_place(item, p);
+          S* const d_gates = a.d_gates + this->gates_place(p);
           for (int gate = 0; gate < 3; ++gate) store_pair(nan, nan, d_gates + gate * H);
         });
         break;
@@ -123,11 +122,11 @@ class GridBackward : GridBlock<Shape> {
   // An item's saved values of a position to shared memory, and on to the next position.
   __device__ __forceinline__ void copy_saved(int count, Position& p) {
     if (p.step < steps) {
-      if (inside(fetched, p)) {
-        const int64_t at = place(fetched, p);
-        const S* const activations = a.activations + this->gates_place(fetched, p);
+      if (item.fetches && inside(p)) {
+        const int64_t at = place(p);
+        const S* const activations = a.activations + this->gates_place(p);
         Pair<S>(*const to)[kCount] = memory.saved[count % (kCopiesAhead + 1)];
-        const int i = fetched.number;
+        const int i = item.number;
         copy_async<sizeof(Pair<S>)>(&to[Shape::kInput][i], activations);
         copy_async<sizeof(Pair<S>)>(&to[Shape::kOutput][i], activations + H);
         copy_async<sizeof(Pair<S>)>(&to[Shape::kCandidate][i], activations + 2 * H);
@@ -142,20 +141,20 @@ class GridBackward : GridBlock<Shape> {
   }
 
   __device__ __forceinline__ Two saved(int count, int what) const {
-    return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][fetched.number]);
+    return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][item.number]);
   }
   // What this thread's item needs of the next position, while other blocks still compute.
   __device__ __forceinline__ void look_ahead(Position p) {
     next = Block::look_ahead(p, sent_place());
-    if (kHasRoom && item.exists) d_cell = state_of(p.turn);
+    if (kHasRoom && item.computes) d_cell = state_of(p.turn);
   }
   // And its coefficients. Those of what is not inside are zero, and so is what is sent of it, or
   // NaN in a row of packed data whose cell is not finite: it begins with d_h of zero all the same.
   __device__ __forceinline__ void prepare(int count, Position p) {
     wait_for_copies<kCopiesAhead - 1>();
     first = second = Coefficients<Value>();
-    if (inside(fetched, p)) compute_coefficients(count, p);
-    if (kHandsOver && fetched.exists) memory.prepared[count & 1].put(fetched.number, first, second);
+    if (item.fetches && inside(p)) compute_coefficients(count, p);
+    if (kHandsOver && item.fetches) memory.prepared[count & 1].put(item.number, first, second);
   }
   __device__ __forceinline__ void compute_coefficients(int count, Position p) {
     const Two input_gate = saved(count, Shape::kInput);
@@ -163,8 +162,8 @@ class GridBackward : GridBlock<Shape> {
     const Two candidate = saved(count, Shape::kCandidate);
     const Two cell = saved(count, Shape::kCell);
     Two grad = a.grad_output ? saved(count, Shape::kGrad) : Two{0, 0};
-    if (a.d_h_n && this->span(fetched, p.turn).is_first(p.step)) {
-      const Two last = load_pair<S>(a.d_h_n + place(fetched, p.turn));
+    if (a.d_h_n && this->span(p.turn).is_first(p.step)) {
+      const Two last = load_pair<S>(a.d_h_n + place(p.turn));
       grad = two_of(last.x + grad.x, last.y + grad.y);
     }
     first = coefficients<typename Numbers::Math>(input_gate.x, output_gate.x, candidate.x, cell.x,
@@ -196,7 +195,7 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ void keep(Position p) {
     if (this->removes(p.step)) remove(group(p.step + this->removed_ahead(), p.turn) + sent_place());
     if (!next.is_inside()) return;
-    S* const d_gates = a.d_gates + this->gates_place(item, p);
+    S* const d_gates = a.d_gates + this->gates_place(p);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       store_pair(d_first[gate], d_second[gate], d_gates + gate * H);

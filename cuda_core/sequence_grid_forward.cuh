@@ -16,7 +16,6 @@ class GridForward : GridForwardWeights<Shape> {
   typedef typename Shape::Numbers Numbers;
   typedef typename Block::Two Two;
   typedef typename Block::Value Value;
-  using Block::fetched;
   using Block::group;
   using Block::H;
   using Block::inside;
@@ -61,11 +60,11 @@ class GridForward : GridForwardWeights<Shape> {
         this->advance(now);
         this->ask_later(reader, now, met);
         // What nobody waits for, while the words come.
-        if (item.exists) {
+        if (item.computes) {
           keep(done);
           if (now.step < steps) next = this->look_ahead(now, sent_place());
         }
-        if (fetched.exists) copy_gates(count - 1 + kCopiesAhead, ahead);
+        if (item.fetches) copy_gates(count - 1 + kCopiesAhead, ahead);
         if (now.step >= steps) break;
       }
       if (kTakesTurns && now.turn == 0) {
@@ -81,13 +80,13 @@ class GridForward : GridForwardWeights<Shape> {
       __syncthreads();
       const bool failed = memory.failed[parity] != 0;
       met = static_cast<unsigned>(clock());
-      if (kCluster > 1 && fetched.exists) give(count);
-      if (item.exists) is_alone = !compute(now, count);
+      if (kCluster > 1 && item.fetches) give(count);
+      if (item.computes) is_alone = !compute(now, count);
       if (failed) {
         this->fail(now, [&](Position p, Value nan) {
-          store_pair(nan, nan, a.output + place(item, p));
+          store_pair(nan, nan, a.output + place(p));
           // From which every gradient gets it.
-          if (a.new_cell) store_pair(nan, nan, a.new_cell + place(item, p));
+          if (a.new_cell) store_pair(nan, nan, a.new_cell + place(p));
         });
         this->store_states(a.h_n);
         break;
@@ -100,24 +99,27 @@ class GridForward : GridForwardWeights<Shape> {
 
  private:
   __device__ __forceinline__ void load_bias() {
+    if (item.row != 0 || !item.computes) return;
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
-      bias[gate] = two_of(Value(0), Value(0));
-      if (!a.bias || !item.has_unit) continue;
-      const S* const from = a.bias + gate * H + item.unit;
-      bias[gate] = two_of(load(from[0]), load(from[1]));
+      Two bias = two_of(Value(0), Value(0));
+      if (a.bias && item.has_unit) {
+        const S* const from = a.bias + gate * H + item.unit;
+        bias = two_of(load(from[0]), load(from[1]));
+      }
+      memory.bias[gate][item.pair] = bias;
     }
   }
 
   // An item's gates of a position to shared memory, and on to the next position.
   __device__ __forceinline__ void copy_gates(int count, Position& p) {
     if (p.step < steps) {
-      if (inside(fetched, p)) {
-        const S* const from = a.gates + this->gates_place(fetched, p);
+      if (item.fetches && inside(p)) {
+        const S* const from = a.gates + this->gates_place(p);
 #pragma unroll
         for (int gate = 0; gate < 3; ++gate) {
-          copy_async<sizeof(Pair<S>)>(
-              &memory.gates[count % (kCopiesAhead + 1)][gate][fetched.number], from + gate * H);
+          copy_async<sizeof(Pair<S>)>(&memory.gates[count % (kCopiesAhead + 1)][gate][item.number],
+                                      from + gate * H);
         }
       }
       this->advance(p);
@@ -127,10 +129,10 @@ class GridForward : GridForwardWeights<Shape> {
 
   // The other block's sums, to it.
   __device__ __forceinline__ void give(int count) {
-    const uint32_t place = Block::PartialSums::place_of(fetched, (1 - rank) * (kUnits / 2));
+    const uint32_t place = Block::PartialSums::place_of(item, (1 - rank) * (kUnits / 2));
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
-      memory.partner.give(1 - rank, count, gate, fetched.number,
+      memory.partner.give(1 - rank, count, gate, item.number,
                           memory.sums.sum(count & 1, place, gate));
     }
   }
@@ -149,10 +151,11 @@ class GridForward : GridForwardWeights<Shape> {
     }
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
-      const Two given = load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][threadIdx.x]);
+      const Two given = load_pair<S>(&memory.gates[count % (kCopiesAhead + 1)][gate][item.number]);
+      const Two bias = memory.bias[gate][item.pair];
       const bool adds = next.adds();
-      x[gate] = two_of(given.x + bias[gate].x + (adds ? x[gate].x * unscale : Value(0)),
-                       given.y + bias[gate].y + (adds ? x[gate].y * unscale : Value(0)));
+      x[gate] = two_of(given.x + bias.x + (adds ? x[gate].x * unscale : Value(0)),
+                       given.y + bias.y + (adds ? x[gate].y * unscale : Value(0)));
     }
     Two& cell = state_of(p.turn);
     first = cell_forward_by<typename Numbers::Math>(x[0].x, x[1].x, x[2].x, cell.x);
@@ -177,19 +180,18 @@ class GridForward : GridForwardWeights<Shape> {
                   absent_words<typename Numbers::Sent>());
     }
     if (!next.is_inside()) return;
-    const int64_t at = place(item, p);
+    const int64_t at = place(p);
     store_pair(first.new_h, second.new_h, a.output + at);
-    if (a.h_n && this->span(item, p.turn).is_last(p.step))
-      store_pair(first.new_h, second.new_h, a.h_n + place(item, p.turn));
+    if (a.h_n && this->span(p.turn).is_last(p.step))
+      store_pair(first.new_h, second.new_h, a.h_n + place(p.turn));
     if (!a.new_cell) return;
     store_pair(first.new_cell, second.new_cell, a.new_cell + at);
-    S* const gates = a.gates + this->gates_place(item, p);
+    S* const gates = a.gates + this->gates_place(p);
     store_pair(first.input_gate, second.input_gate, gates);
     store_pair(first.output_gate, second.output_gate, gates + H);
     store_pair(first.candidate_cell, second.candidate_cell, gates + 2 * H);
   }
 
-  Two bias[3];                     // of the item's units
   CellState<Value> first, second;  // of the item's units
   typename Block::Ahead next;
 };

@@ -23,7 +23,7 @@ struct Span {
   __device__ __forceinline__ bool is_last(int step) const { return step + 1 == end; }
 };
 
-// Which units and rows an item has.
+// Which units and rows an item has: that of a thread that computes it, or fetches what it needs.
 template <int kUnits, int kRows, int kThreads>
 struct Item {
   static const int kCount = kUnits / 2 * kRows;
@@ -36,18 +36,19 @@ struct Item {
   int row_pair;  // of rows of the group
   int row;       // of the group
   int unit;      // of the state, even
-  bool exists;
+  bool computes, fetches;
   bool has_unit;
   Span span;  // of its row in the first group
 
-  __device__ __forceinline__ Item(int number, int slice, int H)
-      : number(number),
+  __device__ __forceinline__ Item(int thread, int slice, int H)
+      : number(thread < kFirstFetcher ? thread : thread - kFirstFetcher),
         pair((number >> 1) % (kUnits / 2)),
         row_pair((number >> 1) / (kUnits / 2)),
         row(2 * row_pair + (number & 1)),
         unit(slice * kUnits + 2 * pair),
-        exists(number >= 0 && number < kCount),
-        has_unit(exists && unit < H),
+        computes(thread < kCount),
+        fetches(thread >= kFirstFetcher && thread < kFirstFetcher + kCount),
+        has_unit((computes || fetches) && unit < H),
         span() {}
 };
 

@@ -42,6 +42,7 @@ struct ForwardShape {
                                              [kGates * kCluster * kUnits / 16];
     PartialSums sums;
     Pair<S> gates[kCopiesAhead + 1][3][Item::kCount];
+    typename Vector<ComputeType<S>>::Two bias[3][kUnits / 2];
     PartnerSums<kCluster, typename Vector<ComputeType<S>>::Two, Item::kCount, kGates, kOneGroup>
         partner;
     unsigned largest;
