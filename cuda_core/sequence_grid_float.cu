@@ -21,8 +21,12 @@ GridTable forward_table_of_tf32() {
       Short::forward<16, 8, 2, 1, 2>(500),
       Short::forward<32, 8, 2, 2, 2>(600),
       Short::forward_in_turns<32, 16, 2, 2, 4>(8),
-      // 768
+      // 640 and 768
+      Short::forward<16, 8, 2, 2, 2, 10>(500),
+      Short::forward<32, 8, 2, 2, 2, 10>(500),
       Short::forward<16, 8, 3, 2, 3>(500),
+      Short::forward_in_turns<32, 8, 3, 3, 3>(2),
+      Short::forward_in_turns<32, 8, 2, 1, 2, 10>(8),
       Short::forward_in_turns<32, 8, 3, 3, 3>(8),
       // 1024
       Short::forward<16, 8, 4, 4, 4>(500),
@@ -43,10 +47,17 @@ GridTable forward_table(bool tf32) {
       Split::forward<16, 8, 2, 2, 2>(),
       Split::forward<32, 8, 2, 2, 2>(600),
       Split::forward_in_turns<32, 16, 2, 1, 4>(4),
+      // 384
+      Split::forward<16, 8, 3, 3, 3>(),
+      Split::forward<32, 8, 3, 3, 3>(),
+      Split::forward_in_turns<32, 8, 3, 3, 3>(8),
       // 512
       Split::forward<16, 8, 4, 3, 4>(),
       Split::forward<32, 8, 4, 2, 4>(),
       Split::forward_in_turns<32, 8, 4, 2, 4>(8),
+      // 640
+      Split::forward<16, 8, 4, 3, 4, 10>(),
+      Split::forward_in_turns<16, 16, 5, 1, 6>(8),
       // 768
       Split::forward<16, 8, 4, 2, 4, 12>(),
       Split::forward_in_turns<16, 16, 4, 1, 4, 12>(8),
@@ -65,11 +76,20 @@ GridTable backward_table_of_tf32() {
       Tf32::backward<16, 8, 2, 2, 2, 16>(),
       Tf32::backward<32, 8, 4, 4, 4>(300),
       Tf32::backward_in_turns<32, 16, 4, 4, 8>(4),
+      // 384
+      Tf32::backward<16, 8, 3, 2, 3, 16>(),
+      Tf32::backward<32, 8, 3, 2, 3, 16>(600),
+      Tf32::backward_by_two_in_turns<32, 16, 3, 3, 3>(4),
       // 512
       Tf32::backward<16, 8, 4, 2, 4, 16>(),
       Tf32::backward<32, 8, 4, 2, 4, 16>(500),
       Tf32::backward_by_two_in_turns<32, 16, 4, 3, 4>(4),
       Tf32::backward_in_turns<32, 8, 4, 2, 4, 16>(8),
+      // 640
+      Tf32::backward<16, 8, 5, 2, 5, 16>(600),
+      Tf32::backward<32, 8, 10, 5, 6>(500),
+      Tf32::backward_by_two_in_turns<16, 16, 4, 2, 8, 10>(4),
+      Tf32::backward_in_turns<32, 8, 10, 5, 6>(8),
       // 768
       Tf32::backward<16, 8, 6, 2, 6, 16>(500),
       Tf32::backward_by_two_in_turns<16, 16, 4, 2, 8, 12>(4),
@@ -91,12 +111,23 @@ GridTable backward_table(bool tf32) {
       // 256 units
       SplitTf32::backward<16, 8, 3, 3, 3, 16>(),
       SplitTf32::backward_in_turns<32, 8, 4, 2, 4, 12>(8, 500),
+      // 384
+      SplitTf32::backward_by_two<8, 8, 3, 3, 3, 12>(800),
+      SplitTf32::backward_by_two<16, 8, 3, 1, 3, 12>(700),
+      SplitTf32::backward_by_two<16, 16, 3, 0, 6, 12>(900),
+      SplitTf32::backward_by_two_in_turns<16, 16, 3, 0, 6, 12>(4),
       // 512
       SplitTf32::backward_by_two<8, 8, 4, 4, 4, 12>(800),
       SplitTf32::backward_by_two<16, 8, 4, 1, 4, 12>(600),
       SplitTf32::backward_by_two<16, 16, 4, 0, 8, 12>(800),
       SplitTf32::backward_by_two_in_turns<16, 16, 4, 0, 8, 12>(4),
       SplitTf32::backward_in_turns<16, 16, 6, 4, 4, 16>(8, 700),
+      // 640
+      SplitTf32::backward_by_two<8, 8, 6, 4, 4, 10>(800),
+      SplitTf32::backward_by_two<16, 8, 5, 1, 4, 12>(700),
+      SplitTf32::backward_in_turns<16, 16, 10, 3, 4, 12>(1),
+      SplitTf32::backward_by_two_in_turns<16, 16, 5, 0, 6, 12>(4),
+      SplitTf32::backward_in_turns<16, 16, 10, 3, 4, 12>(8),
       // 768
       SplitTf32::backward_by_two<8, 8, 6, 4, 4, 12>(800),
       SplitTf32::backward_by_two<16, 8, 9, 2, 3>(700),

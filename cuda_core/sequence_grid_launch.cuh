@@ -17,10 +17,10 @@ const int64_t kFewestSteps = 4;
 const long long kPatience = 2000000000LL;
 const long long kLongestPatience = 1LL << 62;
 
-// For one type, pass and accuracy, by padding, then by preference; its end has no kernel. Made anew
+// For one type, pass and accuracy, by preference; behind the last kernel is an empty one. Made anew
 // where it is needed: nvcc would export a static table of a template.
 struct GridTable {
-  GridKernel kernels[20];
+  GridKernel kernels[28];
 };
 
 struct GridChoice {

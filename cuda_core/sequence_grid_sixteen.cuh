@@ -22,8 +22,12 @@ struct SixteenBitKernels {
         Of::template forward<16, 8, 2, 1, 2>(500),
         Of::template forward<32, 8, 2, 2, 2>(600),
         Of::template forward_in_turns<32, 16, 2, 2, 4>(8),
-        // 768
+        // 640 and 768
+        Of::template forward<16, 8, 4, 4, 4, 5>(),
+        Of::template forward<32, 8, 2, 2, 2, 10>(500),
         Of::template forward<16, 8, 3, 2, 3>(500),
+        Of::template forward_in_turns<32, 8, 3, 3, 3>(2),
+        Of::template forward_in_turns<32, 8, 2, 2, 2, 10>(8),
         Of::template forward_in_turns<32, 8, 3, 3, 3>(8),
         // 1024
         Of::template forward<16, 8, 4, 2, 4>(500),
@@ -42,10 +46,19 @@ struct SixteenBitKernels {
         Of::template backward<16, 8, 2, 2, 2, 12>(300),
         Of::template backward<32, 8, 2, 2, 2, 12>(),
         Of::template backward_in_turns<32, 16, 2, 2, 4, 12>(4, 700),
+        // 384
+        Of::template backward<16, 8, 3, 3, 3, 12>(),
+        Of::template backward<32, 8, 3, 3, 3, 12>(500),
+        Of::template backward_in_turns<32, 16, 3, 3, 6, 12>(5, 600),
         // 512
         Of::template backward<16, 8, 4, 4, 4, 12>(),
         Of::template backward<32, 8, 4, 4, 4, 12>(500),
         Of::template backward_in_turns<32, 16, 4, 4, 8, 12>(8, 600),
+        // 640
+        Of::template backward<16, 8, 5, 5, 5, 12>(500),
+        Of::template backward<32, 8, 5, 5, 5, 12>(600),
+        Of::template backward<32, 16, 5, 5, 4, 12>(500),
+        Of::template backward_in_turns<32, 8, 5, 4, 5, 12>(8),
         // 768
         Of::template backward<16, 8, 6, 6, 6, 12>(500),
         Of::template backward<32, 16, 6, 5, 4, 12>(500),
