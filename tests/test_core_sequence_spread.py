@@ -14,15 +14,13 @@ def dtype(request):
     return request.param
 
 
-# (steps, batch_size, state_size): one group of rows a block and several, blocks of 8 units, 16 and
-# 32, padded units and rows, more steps than the exchange has slots, blocks alone and clusters of
-# two. float64 has fewer.
+# (steps, batch_size, state_size): one group of rows a block and several, blocks of 8, 16 and 32
+# units, alone and in clusters, padded units and rows, more steps than slots. float64 has fewer.
 SPREAD = ((6, 3, 130), (4, 17, 256), (75, 64, 256), (5, 16, 512), (5, 70, 512), (4, 9, 770))
 SPREAD += ((4, 16, 1024), (5, 64, 1022), (4, 140, 1024), (75, 140, 512), (4, 16, 1536))
 SPREAD += ((4, 40, 1400), (4, 16, 2048), (5, 40, 2000), (6, 9, 60), (5, 150, 128), (70, 33, 1000))
 SPREAD += ((4, 8, 600), (5, 40, 600), (4, 70, 600), (5, 8, 700), (5, 30, 700), (40, 30, 1000))
-SPREAD += ((5, 12, 300), (4, 30, 384), (75, 70, 380), (4, 130, 384), (4, 20, 600), (75, 90, 640))
-SPREAD += ((4, 150, 640),)
+SPREAD += ((5, 12, 300), (4, 30, 384), (75, 70, 380), (4, 130, 384), (4, 20, 600), (75, 150, 640))
 PACKED = ((6, 3, 130), (75, 64, 256), (5, 70, 512), (9, 33, 1024))
 
 
@@ -77,8 +75,7 @@ def test_spread_packed_data(dtype, sizes, reverse):
     check_spread(dtype, sizes, reverse, ragged(*sizes[:2]).tolist())
 
 
-# (steps, batch_size, state_size): as long as an exchange of 32 slots, 64 and 128, one step less and
-# more, two groups in turns, clusters.
+# As long as an exchange of 32 slots, 64 and 128, one step less and more; in turns; clusters.
 AROUND = tuple((steps, 16, 256) for steps in (31, 32, 33, 64, 65, 128, 129, 257))
 AROUND += ((32, 64, 1024), (33, 64, 1024), (65, 256, 256), (150, 16, 2048), (150, 8, 1000))
 
