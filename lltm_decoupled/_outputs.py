@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-from .cli import UserError
+from ._errors import UserError
 
 
 def check_writable(path):

@@ -5,20 +5,20 @@ A user's mistake is raised as :class:`UserError` and ends in one line on stderr 
 """
 
 import argparse
-import importlib
 import os
 import sys
 
-from . import _streams
+from . import _streams, bench, check, demo, info
+from ._errors import UserError
 from ._version import __version__
+from .demo import distributed
 
-# command -> (module, what it does). Modules are named rather than imported, so that this file
-# imports none of them while they import UserError from it.
+# command -> (module, what it does)
 COMMANDS = {
-    "info": ("lltm_decoupled.info", "report the environment and what this build can do"),
-    "check": ("lltm_decoupled.check", "compare this machine's devices with the formula"),
-    "demo": ("lltm_decoupled.demo", "train a character-level language model on English text"),
-    "bench": ("lltm_decoupled.bench", "time the cell and the layer against their contenders"),
+    "info": (info, "report the environment and what this build can do"),
+    "check": (check, "compare this machine's devices with the formula"),
+    "demo": (demo, "train a character-level language model on English text"),
+    "bench": (bench, "time the cell and the layer against their contenders"),
 }
 
 EXAMPLES = {
@@ -43,10 +43,6 @@ SWITCHES = {
 INTERRUPTED = 130  # what shells report for a program that SIGINT ended
 
 
-class UserError(Exception):
-    """Something the user can put right; its message is shown as it is, without a traceback."""
-
-
 class _Parser(argparse.ArgumentParser):
     def error(self, message):
         # argparse prints the whole usage first; the mistake would be lost below it.
@@ -66,8 +62,7 @@ def build_parser():
     parser.set_defaults(prog=parser.prog)
     # Not required: argparse would miss the command before it tells what it does not know.
     commands = parser.add_subparsers(dest="command", metavar="command")
-    for name, (module_name, summary) in COMMANDS.items():
-        module = importlib.import_module(module_name)
+    for name, (module, summary) in COMMANDS.items():
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         command.epilog = f"example:\n  {parser.prog} {EXAMPLES[name]}"  # a module may have more
         command.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -81,7 +76,7 @@ def main(argv=None):
 
     Of several processes that torchrun started, the first one prints.
     """
-    with _streams.prepared(), _processes().only_the_first_prints():
+    with _streams.prepared(), distributed.only_the_first_prints():
         parser = build_parser()
         try:
             args, unknown = parser.parse_known_args(argv)
@@ -117,7 +112,7 @@ def _run(args):
         _tell(args.prog, error)
         return 2
     except KeyboardInterrupt:
-        if _processes().is_first():
+        if distributed.is_first():
             _streams.tell(f"{args.prog}: interrupted")
         return INTERRUPTED
 
@@ -134,8 +129,4 @@ def _end_without_output(prog, error):
 
 def _tell(prog, mistake):
     line = " ".join(str(mistake).split())
-    _processes().tell_mistake(f"{prog}: error: {line}")
-
-
-def _processes():
-    return importlib.import_module("lltm_decoupled.demo.distributed")  # it imports UserError
+    distributed.tell_mistake(f"{prog}: error: {line}")

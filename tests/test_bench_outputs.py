@@ -20,7 +20,7 @@ SIZES = ["--sizes", "2x4x4", "2x8x8"]
 @pytest.fixture
 def unmeasured(monkeypatch):
     """A mistake is told before anything is measured."""
-    monkeypatch.setattr(cli.importlib.import_module("lltm_decoupled.bench"), "benchmark", None)
+    monkeypatch.setattr(cli.bench, "benchmark", None)
 
 
 def fails_at_once(capsys, *more):

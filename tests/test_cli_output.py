@@ -98,6 +98,6 @@ def test_an_error_of_another_file_is_no_error_of_the_output(monkeypatch):
     def run(args):
         raise OSError(28, "No space left on device", "elsewhere")
 
-    monkeypatch.setattr(cli.importlib.import_module("lltm_decoupled.info"), "run", run)
+    monkeypatch.setattr(cli.info, "run", run)
     with pytest.raises(OSError, match="elsewhere"):
         cli.main(["info"])

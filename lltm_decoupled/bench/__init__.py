@@ -6,7 +6,7 @@ The exit code is 1 if ours could not be measured.
 """
 
 from .._arguments import counted
-from ..cli import UserError
+from .._errors import UserError
 from . import machine, options, plot, report, stages, timing
 from .measure import benchmark, chosen
 from .options import add_arguments

@@ -8,7 +8,7 @@ from typing import List, NamedTuple, Optional, Tuple
 import torch
 
 from .. import _outputs
-from ..cli import UserError
+from .._errors import UserError
 from ..demo.options import MOST_THREADS, at_least, file_name, pick_device
 from . import plot, report
 from .contenders import CONTENDERS, NAMES

@@ -3,8 +3,8 @@
 import importlib
 import os
 
+from .._errors import UserError
 from .._outputs import replacing
-from ..cli import UserError
 
 
 def need_matplotlib():

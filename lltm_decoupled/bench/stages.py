@@ -14,7 +14,7 @@ import torch
 import lltm_decoupled
 
 from .. import check, reference
-from ..cli import UserError
+from .._errors import UserError
 from . import machine, options, report, timing
 from .measure import summary
 

@@ -15,7 +15,7 @@ import torch
 import lltm_decoupled
 
 from .._arguments import counted
-from ..cli import UserError
+from .._errors import UserError
 from . import checkpoint, distributed
 from .curve import Curve, draw
 from .model import EMBEDDING, CharacterModel, bits_per_character, lstm_of_equal_size

@@ -9,9 +9,9 @@ import zlib
 
 import torch
 
+from .._errors import UserError
 from .._outputs import check_replaceable as check_kind
 from .._outputs import start_of
-from ..cli import UserError
 
 FORMAT = "lltm_decoupled demo 2"
 OURS = b"lltm_decoupled demo"  # of every format

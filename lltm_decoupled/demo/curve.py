@@ -5,9 +5,9 @@ import json
 import math
 import os
 
+from .._errors import UserError
 from .._outputs import check_replaceable as check_kind
 from .._outputs import replacing, start_of, told
-from ..cli import UserError
 from . import distributed
 
 KEYS = {"step", "loss", "bits", "samples_per_second", "processes", "seconds"}

@@ -17,7 +17,7 @@ import torch.distributed as dist
 
 from .. import _streams
 from .._arguments import counted
-from ..cli import UserError
+from .._errors import UserError
 
 # What torchrun sets. A lone RANK in somebody's shell means nothing.
 VARIABLES = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}

@@ -7,7 +7,7 @@ import torch
 
 import lltm_decoupled
 
-from ..cli import UserError
+from .._errors import UserError
 from . import checkpoint, distributed
 from .text import read_text
 

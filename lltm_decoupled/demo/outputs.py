@@ -3,7 +3,7 @@
 import os
 
 from .. import _outputs
-from ..cli import UserError
+from .._errors import UserError
 from . import checkpoint, curve
 
 

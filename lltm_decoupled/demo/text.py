@@ -6,7 +6,7 @@ import stat
 import torch
 
 from .._arguments import counted
-from ..cli import UserError
+from .._errors import UserError
 
 HELD_OUT = 0.05  # the last part of the text is kept away from training
 
