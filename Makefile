@@ -38,7 +38,7 @@ toolchains: $(STAMPS)/checkers
 # fault of torch's.
 SANITIZED := tests/test_core_cuda.py tests/test_core_step.py tests/test_core_gradients.py \
 	tests/test_core_sequence.py tests/test_core_sequence_product.py \
-	tests/test_core_sequence_spread.py
+	tests/test_core_sequence_spread.py tests/test_core_split_product.py
 sanitize: $(STAMPS)/built
 	for tool in memcheck racecheck initcheck; do \
 		LLTM_REQUIRE_CUDA=1 compute-sanitizer --tool $$tool --error-exitcode 1 \

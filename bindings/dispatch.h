@@ -62,6 +62,10 @@ inline int64_t sequence_gradients_workspace(int64_t rows, int64_t batch_size, in
   return lltm_sequence_gradients_workspace_cuda(rows, batch_size, state_size, input_features);
 }
 
+inline int64_t multiply_workspace(int64_t rows, int64_t inner, int64_t columns) {
+  return lltm_multiply_workspace_cuda_float(rows, inner, columns);
+}
+
 // Makes the device of `like` current for its lifetime; `stream` is the caller's stream there.
 struct DeviceScope {
   explicit DeviceScope(const at::Tensor& like) {
@@ -80,6 +84,7 @@ inline const char* cuda_error(int32_t) { return ""; }
 inline int32_t* new_host_number() { return nullptr; }
 inline int32_t numbers_to_cuda(int64_t, const int64_t*, int64_t*, CUstream_st*) { return 0; }
 inline int64_t sequence_gradients_workspace(int64_t, int64_t, int64_t, int64_t) { return 0; }
+inline int64_t multiply_workspace(int64_t, int64_t, int64_t) { return 0; }
 
 struct DeviceScope {
   explicit DeviceScope(const at::Tensor& like) {

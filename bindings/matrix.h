@@ -20,6 +20,14 @@ const int64_t kRowsWorthPacking = 32;
 // out = a @ b, or is added to. Any strides, but rows of `out` lie dense.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds);
 
+// Whether a product of so many terms may be large enough for the core's on tensor cores, which has
+// float's accuracy, to take less time than cuBLAS's.
+bool suits_tensor_cores(const at::Tensor& out, int64_t terms);
+
+// The same by it. Returns false, and does nothing, where it does not suit, or cannot be had.
+bool multiply_by_tensor_cores(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                              bool adds);
+
 // The same. Where `out` has many rows cuBLAS adds all terms of float up one after another, and errs
 // twice as much or more as products of single steps, whose terms it shares out: at most `longest`,
 // rounded up to vectors, are added up like that. Small products of parts are one batch.

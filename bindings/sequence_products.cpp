@@ -44,12 +44,15 @@ bool multiply_by_cublas(const at::Tensor& out, const at::Tensor& a, const at::Te
 // be summed up.
 void multiply_at_once(const at::Tensor& out, const at::Tensor& a, const at::Tensor& weights,
                       bool transposed, bool adds) {
+  const auto factor = [&] { return transposed ? weights.t() : weights; };
+  if (suits_tensor_cores(out, a.size(1)) && multiply_by_tensor_cores(out, a, factor(), adds))
+    return;
   if (out.is_cuda() && out.scalar_type() == at::kFloat) {
     if (multiply_by_cublas<float>(out, a, weights, transposed, adds)) return;
   } else if (out.is_cuda() && out.scalar_type() == at::kDouble) {
     if (multiply_by_cublas<double>(out, a, weights, transposed, adds)) return;
   }
-  multiply(out, a, transposed ? weights.t() : weights, adds);
+  multiply(out, a, factor(), adds);
 }
 
 // Whether the core's product takes less time than cuBLAS's, which is 25 microseconds of a host's,

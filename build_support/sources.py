@@ -51,6 +51,7 @@ CUDA_SOURCES = (
     "cuda_core/sequence_grid_float.cu",
     "cuda_core/sequence_grid_half.cu",
     "cuda_core/sequence_product.cu",
+    "cuda_core/split_product.cu",
     "cuda_core/step_fused.cu",
     "cuda_core/step_kernels.cu",
 )

@@ -105,6 +105,12 @@ def gradients_workspace(rows, batch_size, state_size, input_features):
     return function(*map(argument, (rows, batch_size, state_size, input_features)))
 
 
+def multiply_workspace(rows, inner, columns):
+    function = exported("lltm_multiply_workspace_cuda_float")
+    function.restype = ctypes.c_int64
+    return function(*map(argument, (rows, inner, columns)))
+
+
 def put(tensor, device):
     return gpu.put(tensor) if device in (None, gpu.memory) else tensor.to(device)
 

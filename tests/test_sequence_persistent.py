@@ -64,7 +64,9 @@ def test_many_steps_of_packed_data_without_gradients(gpu_target, state_size, rev
 
 @pytest.mark.parametrize("small", [False, True])
 @pytest.mark.parametrize(
-    "sizes", [(64, 20, 16, 200), (24, 16, 16, 512), (16, 64, 8, 1024)], ids=str
+    "sizes",
+    [(64, 20, 16, 200), (24, 16, 16, 512), (16, 64, 8, 1024), (48, 90, 512, 512)],
+    ids=str,
 )
 def test_float32_errs_no_more_than_twice_what_the_plain_loop_does(sizes, small, gpu_target):
     """Where products are made of halves, or of TF32: strict float32 is still what torch's is."""
