@@ -110,7 +110,8 @@ void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& in
   const at::Tensor rows = rows_from(as_rows(input), first, gates.size(0));
   at::Tensor out = gates;
   const bool is_cuda_double = out.is_cuda() && out.scalar_type() == at::kDouble;
-  if (outruns_aten(out) || rounds_sums(out) || is_cuda_double) {
+  if (outruns_aten(out) || rounds_sums(out) || is_cuda_double ||
+      suits_tensor_cores(out, rows.size(1))) {
     out.copy_(bias_.expand_as(out));
     multiply_at_once(out, rows, weights_x(), /*transposed=*/true, /*adds=*/true);
   } else {
