@@ -11,6 +11,10 @@
 namespace lltm {
 namespace {
 
+// Of a and of b. Two pairs are read while two are brought.
+typedef uint4 Panels[2][2 * kHalfPanel];
+const int kPanels = 4;
+const int kShared = kPanels * static_cast<int>(sizeof(Panels));
 const int kSumThreads = 256;
 // A part has its tiles' beginnings and ends, which take as long as so many panels, and is added to
 // the others. What that costs is counted in panels, too.
@@ -35,28 +39,31 @@ __device__ __forceinline__ float plain_sum(const SplitArguments& p, int64_t row,
 }
 
 template <bool kAlong>
-__device__ __forceinline__ void multiply_panels(SplitTile& tile,
-                                                uint4 (&panels)[2][2][2 * kHalfPanel],
+__device__ __forceinline__ void multiply_panels(SplitTile& tile, Panels* panels,
                                                 const SplitFactor& factor, int64_t line,
                                                 int64_t begin, int64_t end, bool is_a) {
   SplitBringer<kAlong> bringer(factor, line, begin, end, is_a);
   const int which = is_a ? 0 : 1;
-  bringer.ask();
-  bringer.put(panels[0][which], 0);
-  bringer.put(panels[0][which], 1);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    bringer.ask();
+    bringer.put(panels[i][which], 0);
+    bringer.put(panels[i][which], 1);
+  }
   bringer.ask();
   meet();
   int now = 0;
-  for (int64_t k = begin; k < end; k += kSplitDepth, now ^= 1) {
-    tile.multiply(panels[now][0], panels[now][1], bringer, panels[now ^ 1][which]);
-    meet();
+  for (int64_t k = begin; k < end; k += kSplitDepth) {
+    tile.multiply(panels[now][0], panels[now][1], bringer, panels[now ^ 2][which]);
+    now = (now + 1) % kPanels;
+    if (now % 2 == 0) meet();
   }
 }
 
 template <bool kAlongA, bool kAlongB>
 __global__ void __launch_bounds__(kSplitThreads, 1) product_kernel(const SplitArguments p) {
 #ifdef LLTM_TENSOR_CORES
-  __shared__ uint4 panels[2][2][2 * kHalfPanel];
+  extern __shared__ Panels panels[];
   const int64_t beside = (p.b.lines + kSplitLines - 1) / kSplitLines;
   const int64_t row = blockIdx.x / beside * kSplitLines;
   const int64_t column = blockIdx.x % beside * kSplitLines;
@@ -82,14 +89,12 @@ __global__ void __launch_bounds__(kSplitThreads, 1) product_kernel(const SplitAr
   }
   float* const c = p.c + blockIdx.y * p.a.lines * p.c_step;
   const auto put = [&](int i, int j, float sum) {
-    const int64_t r = row + SplitTile::row(i);
-    const int64_t at = column + SplitTile::column(j);
-    if (r >= p.a.lines || at >= p.b.lines) return;
-    float* const to = c + r * p.c_step + at;
+    float* const to = c + (row + SplitTile::row(i)) * p.c_step + column + SplitTile::column(j);
     *to = p.adds ? *to + sum : sum;
   };
   uint64_t are_nan = 0;
   tile.give([&](int i, int j, float sum) {
+    if (row + SplitTile::row(i) >= p.a.lines || column + SplitTile::column(j) >= p.b.lines) return;
     // The smaller one first: only what is too large in the end becomes infinite.
     sum = sum * fminf(of_rows[i], of_columns[j]) * fmaxf(of_rows[i], of_columns[j]);
     if (sum == sum) {
@@ -183,13 +188,12 @@ int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t str
     s.adds = false;
   }
   const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(parts));
-  if (along_b) {
-    product_kernel<true, true><<<grid, kSplitThreads, 0, stream>>>(s);
-  } else if (along_a) {
-    product_kernel<true, false><<<grid, kSplitThreads, 0, stream>>>(s);
-  } else {
-    product_kernel<false, false><<<grid, kSplitThreads, 0, stream>>>(s);
-  }
+  void (*const kernel)(SplitArguments) = along_b   ? &product_kernel<true, true>
+                                         : along_a ? &product_kernel<true, false>
+                                                   : &product_kernel<false, false>;
+  error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
+  if (error != cudaSuccess) return static_cast<int32_t>(error);
+  kernel<<<grid, kSplitThreads, kShared, stream>>>(s);
   error = cudaGetLastError();
   if (error != cudaSuccess || parts == 1) return static_cast<int32_t>(error);
   const dim3 sums(static_cast<unsigned>(rounded_up(p.columns, kSumThreads)),

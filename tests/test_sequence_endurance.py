@@ -30,7 +30,8 @@ SECONDS = float(os.environ.get("LLTM_ENDURANCE_SECONDS", "2"))
 SEED = int(os.environ.get("LLTM_ENDURANCE_SEED", "8"))
 REPEATS = int(os.environ.get("LLTM_ENDURANCE_REPEATS", "20"))
 WARM_UP = 100  # rounds, after which memory must not grow
-# steps, batch_size, input_features, state_size: one block, the grid and step by step
+# steps, batch_size, input_features, state_size: one block, the grid and step by step; at last,
+# large products
 SIZES = (
     (50, 16, 32, 64),
     (20, 150, 8, 128),
@@ -39,7 +40,7 @@ SIZES = (
     (40, 16, 8, 512),
 )
 SIZES += ((9, 7, 3, 101), (12, 64, 16, 768), (8, 64, 16, 1024), (6, 300, 8, 512))
-SIZES += ((20, 70, 8, 380), (12, 90, 8, 640))
+SIZES += ((20, 70, 8, 380), (12, 90, 8, 640), (44, 96, 512, 512))
 KINDS = ("plain", "packed", "reverse", "recompute", "zoneout")
 
 
