@@ -23,21 +23,6 @@ const int64_t kSumsOfPanel = 300000;
 const int64_t kMostParts = 64;
 const int64_t kMostSums = 1 << 24;
 
-// By both kinds of threads, wherever they are: a __syncthreads would have to be the same one.
-__device__ __forceinline__ void meet() { asm volatile("bar.sync 0;" ::: "memory"); }
-
-// By multiply-adds. It does not go on when the sum is a NaN.
-__device__ __forceinline__ float plain_sum(const SplitArguments& p, int64_t row, int64_t column,
-                                           int64_t begin, int64_t end) {
-  const float* a = p.a.data + row * p.a.line_step;
-  const float* b = p.b.data + column * p.b.line_step;
-  float sum = 0.0f;
-  for (int64_t k = begin; k < end && sum == sum; ++k) {
-    sum = fmaf(a[k * p.a.term_step], b[k * p.b.term_step], sum);
-  }
-  return sum;
-}
-
 template <bool kAlong>
 __device__ __forceinline__ void multiply_panels(SplitTile& tile, Panels* panels,
                                                 const SplitFactor& factor, int64_t line,
@@ -191,7 +176,8 @@ int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t str
   void (*const kernel)(SplitArguments) = along_b   ? &product_kernel<true, true>
                                          : along_a ? &product_kernel<true, false>
                                                    : &product_kernel<false, false>;
-  error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
+  error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                               cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
   if (error != cudaSuccess) return static_cast<int32_t>(error);
   kernel<<<grid, kSplitThreads, kShared, stream>>>(s);
   error = cudaGetLastError();

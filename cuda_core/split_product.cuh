@@ -44,11 +44,10 @@ __device__ __forceinline__ int place_of_line(int line, int quad) {
 // Four neighbouring values, or zeros.
 __device__ __forceinline__ void load_four(float& x, float& y, float& z, float& w, const float* from,
                                           bool inside) {
+  x = y = z = w = 0.0f;
   asm volatile(
-      "{.reg .pred p; setp.ne.s32 p, %5, 0;"
-      "mov.f32 %0, 0f00000000; mov.f32 %1, %0; mov.f32 %2, %0; mov.f32 %3, %0;"
-      "@p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];}"
-      : "=&f"(x), "=&f"(y), "=&f"(z), "=&f"(w)
+      "{.reg .pred p; setp.ne.s32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];}"
+      : "+f"(x), "+f"(y), "+f"(z), "+f"(w)
       : "l"(from), "r"(static_cast<int>(inside)));
 }
 
@@ -185,6 +184,21 @@ class SplitTile {
 
   Sums<float, false> sums[kBelow][kBeside];
 };
+
+// By both kinds of threads, wherever they are: a __syncthreads would have to be the same one.
+__device__ __forceinline__ void meet() { asm volatile("bar.sync 0;" ::: "memory"); }
+
+// By multiply-adds. It does not go on when the sum is a NaN.
+__device__ __forceinline__ float plain_sum(const SplitArguments& p, int64_t row, int64_t column,
+                                           int64_t begin, int64_t end) {
+  const float* a = p.a.data + row * p.a.line_step;
+  const float* b = p.b.data + column * p.b.line_step;
+  float sum = 0.0f;
+  for (int64_t k = begin; k < end && sum == sum; ++k) {
+    sum = fmaf(a[k * p.a.term_step], b[k * p.b.term_step], sum);
+  }
+  return sum;
+}
 
 }  // namespace
 }  // namespace lltm
