@@ -116,7 +116,8 @@ __global__ void __launch_bounds__(kSumThreads)
 int64_t parts_of(int64_t rows, int64_t inner, int64_t columns) {
   const int64_t tiles = rounded_up(rows, kSplitLines) * rounded_up(columns, kSplitLines);
   const int64_t panels = rounded_up(inner, kSplitDepth);
-  const int64_t at_once = max(device_attribute(cudaDevAttrMultiProcessorCount), 1);
+  const int64_t processors = device_attribute(cudaDevAttrMultiProcessorCount);
+  const int64_t at_once = processors > 0 ? processors : 1;
   int64_t best = 1;
   int64_t least = INT64_MAX;
   for (int64_t parts = 1; parts <= kMostParts && parts <= panels; ++parts) {
@@ -183,7 +184,7 @@ int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t str
   error = cudaGetLastError();
   if (error != cudaSuccess || parts == 1) return static_cast<int32_t>(error);
   const dim3 sums(static_cast<unsigned>(rounded_up(p.columns, kSumThreads)),
-                  static_cast<unsigned>(min(p.rows, int64_t(65535))));
+                  static_cast<unsigned>(p.rows < 65535 ? p.rows : 65535));
   sum_kernel<<<sums, kSumThreads, 0, stream>>>(s.c, parts, p.rows, p.columns, p.c, p.c_row_step,
                                                p.adds != 0);
   return static_cast<int32_t>(cudaGetLastError());
