@@ -33,6 +33,11 @@ __device__ __forceinline__ float back_of(uint32_t largest) {
   return __uint_as_float((254 - scale_exponent(largest)) << 23);
 }
 
+// The smaller one first: only what is too large in the end becomes infinite.
+__device__ __forceinline__ float scaled_back(float sum, float x, float y) {
+  return x < y ? sum * x * y : sum * y * x;
+}
+
 __device__ __forceinline__ float back_of_line(const SplitFactor& factor, int64_t line) {
   return line < factor.lines ? back_of(__ldg(factor.largest + line)) : 0.0f;
 }

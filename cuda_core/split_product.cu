@@ -80,8 +80,7 @@ __global__ void __launch_bounds__(kSplitThreads, 1) product_kernel(const SplitAr
   uint64_t are_nan = 0;
   tile.give([&](int i, int j, float sum) {
     if (row + SplitTile::row(i) >= p.a.lines || column + SplitTile::column(j) >= p.b.lines) return;
-    // The smaller one first: only what is too large in the end becomes infinite.
-    sum = sum * fminf(of_rows[i], of_columns[j]) * fmaxf(of_rows[i], of_columns[j]);
+    sum = scaled_back(sum, of_rows[i], of_columns[j]);
     if (sum == sum) {
       put(i, j, sum);
     } else {
@@ -99,14 +98,15 @@ __global__ void __launch_bounds__(kSplitThreads, 1) product_kernel(const SplitAr
 }
 
 // The parts [parts, M, N] added up in turn.
+template <bool kAdds>
 __global__ void __launch_bounds__(kSumThreads)
     sum_kernel(const float* parts, int64_t count, int64_t rows, int64_t columns, float* c,
-               int64_t c_step, bool adds) {
+               int64_t c_step) {
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kSumThreads + threadIdx.x;
   if (column >= columns) return;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     float* const to = c + row * c_step + column;
-    float sum = adds ? *to : 0.0f;
+    float sum = kAdds ? *to : 0.0f;
     for (int64_t i = 0; i < count; ++i) sum += parts[(i * rows + row) * columns + column];
     *to = sum;
   }
@@ -185,8 +185,8 @@ int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t str
   if (error != cudaSuccess || parts == 1) return static_cast<int32_t>(error);
   const dim3 sums(static_cast<unsigned>(rounded_up(p.columns, kSumThreads)),
                   static_cast<unsigned>(p.rows < 65535 ? p.rows : 65535));
-  sum_kernel<<<sums, kSumThreads, 0, stream>>>(s.c, parts, p.rows, p.columns, p.c, p.c_row_step,
-                                               p.adds != 0);
+  (p.adds ? &sum_kernel<true> : &sum_kernel<false>)<<<sums, kSumThreads, 0, stream>>>(
+      s.c, parts, p.rows, p.columns, p.c, p.c_row_step);
   return static_cast<int32_t>(cudaGetLastError());
 }
 
