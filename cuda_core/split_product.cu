@@ -183,10 +183,10 @@ int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t str
   kernel<<<grid, kSplitThreads, kShared, stream>>>(s);
   error = cudaGetLastError();
   if (error != cudaSuccess || parts == 1) return static_cast<int32_t>(error);
-  const dim3 sums(static_cast<unsigned>(rounded_up(p.columns, kSumThreads)),
-                  static_cast<unsigned>(p.rows < 65535 ? p.rows : 65535));
-  (p.adds ? &sum_kernel<true> : &sum_kernel<false>)<<<sums, kSumThreads, 0, stream>>>(
-      s.c, parts, p.rows, p.columns, p.c, p.c_row_step);
+  const dim3 blocks(static_cast<unsigned>(rounded_up(p.columns, kSumThreads)),
+                    static_cast<unsigned>(p.rows < 65535 ? p.rows : 65535));
+  const auto sum = p.adds ? &sum_kernel<true> : &sum_kernel<false>;
+  sum<<<blocks, kSumThreads, 0, stream>>>(s.c, parts, p.rows, p.columns, p.c, p.c_row_step);
   return static_cast<int32_t>(cudaGetLastError());
 }
 

@@ -46,9 +46,9 @@ __device__ __forceinline__ void load_four(float& x, float& y, float& z, float& w
                                           bool inside) {
   x = y = z = w = 0.0f;
   asm volatile(
-      "{.reg .pred p; setp.ne.s32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];}"
+      "{ .reg .pred p; setp.ne.u32 p, %5, 0; @p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
       : "+f"(x), "+f"(y), "+f"(z), "+f"(w)
-      : "l"(from), "r"(static_cast<int>(inside)));
+      : "l"(from), "r"(static_cast<uint32_t>(inside)));
 }
 
 // What a thread brings of a panel: four terms of four lines, in registers until there is room. A

@@ -18,7 +18,8 @@ from repository import ROOT, run, tool
 
 CORE = ROOT / "cuda_core"
 EMULATION = ROOT / "tests" / "emulation"
-# Without tensor cores, and without an exchange between blocks.
+# Without an exchange between blocks. One of them has tensor cores: of the others the kernels that
+# have them are left out.
 SOURCES = (
     "cell_fused.cu",
     "cell_kernels.cu",
@@ -30,11 +31,13 @@ SOURCES = (
     "sequence_block_float.cu",
     "sequence_block_half.cu",
     "sequence_product.cu",
+    "split_product.cu",
     "step_fused.cu",
     "step_kernels.cu",
 )
-# Their assembly is behind an #if that no host compiler takes.
-GUARDED = ("lltm_types.h", "tensor_core.cuh")
+FLAGS = {"split_product": ("-D__CUDA_ARCH_LIST__=900", "-DLLTM_TENSOR_CORES=1")}
+# Its assembly is behind an #if that no host compiler takes.
+GUARDED = ("lltm_types.h",)
 IF = "{{ .reg .pred p; setp.ne.u32 p, %{}, 0; {} }}".format
 
 # What an instruction does to the operands of its statement, of which {0} is the first. An operand
@@ -49,6 +52,15 @@ ASSEMBLY = {
     IF(2, "@p ld.global.f32 %0, [%1];"): "if ({2} != 0) memcpy(&{0}, {1}, 4);",
     IF(2, "@p ld.global.u16 %0, [%1];"): "if ({2} != 0) memcpy(&{0}, {1}, 2);",
     IF(1, "@p prefetch.global.L2 [%0];"): "",
+    IF(5, "@p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"): (
+        "if ({5} != 0) emulated::load_words({4}, {0}, {1}, {2}, {3});"
+    ),
+    "bar.sync 0;": "emulated::wait_for_block();",
+    # The beginnings of two in macros.
+    "mma.sync.aligned.": (
+        "emulated::mma(shape, type, {0}, {1}, {2}, {3}, {{{4}, {5}, {6}, {7}, {8}, {9}}});"
+    ),
+    "cvt.rn.": "{0} = emulated::rounded_pair(type, {1}, {2});",
     "griddepcontrol.wait;": "",  # behind an #if too, but beside a launch
     "griddepcontrol.launch_dependents;": "",
     "ld.global.nc.v2.u32 {%0, %1}, [%2];": "emulated::load_words({2}, {0}, {1});",
@@ -60,7 +72,10 @@ ASSEMBLY = {
 # expression; a launch; an array in shared memory.
 STATEMENT = re.compile(r'\basm\s*(?:volatile)?\s*\(\s*"([^"]*)"')
 OPERAND = re.compile(r'"[^"]*"\s*\(')
-LAUNCH = re.compile(r"([\w:]+(?:<[\w, :]+>)?)<<<([^,]+), ([^,]+), 0, stream>>>\(([^;]*)\);")
+LAUNCH = re.compile(
+    r"([\w:]+(?:<[\w, :]+>)?)\s*<<<([^,]+), ([^,]+), ([^,]+), stream>>>\(([^;]*)\);"
+)
+DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
 SHARED = re.compile(r"__shared__ ([^;]*?(\w+)(?:\[[^;]*\])?);")
 INCLUDE = re.compile(r'#include "([^"]+)"')
 
@@ -97,7 +112,7 @@ def without_assembly(name, text, used):
         end = closing(text, text.index("(", match.start()))
         statement = ASSEMBLY[template].format(*operands(text[match.end() : end]))
         done += [text[place : match.start()], statement]
-        place = end + 1  # and the semicolon
+        place = end + (text[end] == ";")
     return "".join([*done, text[place:]])
 
 
@@ -105,8 +120,9 @@ def translated(name, text, used):
     if name in GUARDED:
         return text
     text = without_assembly(name, text, used)
+    text = DYNAMIC.sub(r"\1* const \2 = static_cast<\1*>(emulated::dynamic_shared());", text)
     text = SHARED.sub(r"static \1; emulated::enter_shared(&\2, sizeof(\2));", text)
-    text = LAUNCH.sub(r"emulated::launch(\2, \3, [&] { \1(\4); });", text)
+    text = LAUNCH.sub(r"emulated::launch(\2, \3, \4, [&] { \1(\5); });", text)
     for left in ("__shared__ ", "<<<"):
         if left in text:
             raise LookupError(f"{name}: emulated_gpu.py cannot read the line with {left}")
@@ -145,7 +161,8 @@ def build(folder):
     def compile(source):
         target = folder / (source.stem + ".o")
         folders = (f"-I{EMULATION}", f"-I{folder}")
-        status, output = run(compiler, *flags, *folders, "-c", source, "-o", target)
+        own = FLAGS.get(source.stem, ())
+        status, output = run(compiler, *flags, *own, *folders, "-c", source, "-o", target)
         assert status == 0, output
         return target
 

@@ -1,4 +1,4 @@
-"""The kernels that need neither tensor cores nor an exchange between blocks, on a CPU.
+"""The kernels that need no exchange between blocks, on a CPU; of tensor cores, large products.
 
 Other files' tests of a GPU, with an emulated one in its place: emulated_gpu.py. So a fault in them
 is seen where no GPU is.
@@ -15,6 +15,7 @@ import test_core_cuda
 import test_core_gradients
 import test_core_sequence
 import test_core_sequence_product
+import test_core_split_product
 import test_core_step
 import torch
 from core_abi import CTYPES
@@ -35,6 +36,10 @@ test_gradients_statuses = test_core_gradients.test_statuses
 test_sequence_product = test_core_sequence_product.test_values
 test_sequence_product_of_infinity_and_nan = test_core_sequence_product.test_infinity_and_nan
 test_sequence_product_statuses = test_core_sequence_product.test_statuses
+test_split_product_of_any_magnitude = test_core_split_product.test_any_magnitude_of_rows_and_columns
+test_split_product_within_a_row = test_core_split_product.test_magnitudes_within_a_row
+test_split_product_of_infinity_and_nan = test_core_split_product.test_infinity_and_nan
+test_split_product_statuses = test_core_split_product.test_statuses
 
 
 @pytest.fixture(scope="session")
@@ -91,6 +96,14 @@ def test_products_of_many_tiles(dtype):
     for name, want in test_core_cuda.exact_gradients(4, *operands).items():
         tolerance = core_abi.TOLERANCES[dtype]
         torch.testing.assert_close(core_abi.exact(gradients[name]), want, **tolerance)
+
+
+# A tile's part; several, and tiles that are not full; terms in many parts; none
+@pytest.mark.parametrize("layout", test_core_split_product.LAYOUTS, ids=str)
+@pytest.mark.parametrize("sizes", ((4, 4, 4), (132, 72, 200), (8, 840, 12), (8, 0, 12)), ids=str)
+def test_split_product(gpu, sizes, layout):
+    gpu.start(processors=7)
+    test_core_split_product.test_values(sizes, layout)
 
 
 # T, B, H, I: a part; two of them, in two tiles each way, with three stages in the last of doubles
@@ -183,7 +196,7 @@ def test_changed_assembly_is_named(template, monkeypatch, tmp_path):
         emulation.copy_sources(tmp_path)
 
 
-@pytest.mark.parametrize("line", ("kernel<<<1, 32, 64, stream>>>(a);", "extern __shared__ T x[]"))
+@pytest.mark.parametrize("line", ("kernel<<<1, 32>>>(a);", "extern __shared__ T x[]"))
 def test_what_cannot_be_read_is_named(line):
     with pytest.raises(LookupError, match="some.cu: emulated_gpu.py cannot read the line"):
         emulation.translated("some.cu", line, set())

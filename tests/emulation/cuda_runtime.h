@@ -41,6 +41,21 @@ inline float __uint_as_float(uint32_t bits) {
   return value;
 }
 
+template <typename T>
+T min(T a, T b) {
+  return b < a ? b : a;
+}
+template <typename T>
+T max(T a, T b) {
+  return a < b ? b : a;
+}
+inline int __ffsll(unsigned long long bits) { return __builtin_ffsll(bits); }
+template <typename T>
+T __ldg(const T* p) {
+  return *p;
+}
+inline void atomicMax(uint32_t* p, uint32_t value) { *p = max(*p, value); }
+
 typedef int cudaError_t;
 typedef struct CUstream_st* cudaStream_t;
 enum { cudaSuccess = 0, cudaErrorMisalignedAddress = 716, cudaErrorLaunchFailure = 719 };
@@ -52,29 +67,50 @@ enum cudaDeviceAttr {
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaGetLastError();
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+inline cudaError_t cudaMemsetAsync(void* p, int value, size_t bytes, cudaStream_t) {
+  memset(p, value, bytes);
+  return cudaSuccess;
+}
+
+struct dim3 {
+  dim3(unsigned x = 1, unsigned y = 1) : x(x), y(y) {}
+  unsigned x, y;
+};
 
 namespace emulated {
 
-struct Index {
-  unsigned x;
-};
-
 // All blocks, one after the other. `kernel` calls the kernel with its arguments.
-void run_blocks(unsigned blocks, unsigned threads, void (*call)(const void*), const void* kernel);
+void run_blocks(dim3 blocks, unsigned threads, size_t shared, void (*call)(const void*),
+                const void* kernel);
 template <typename Kernel>
-void launch(unsigned blocks, unsigned threads, const Kernel& kernel) {
+void launch(dim3 blocks, unsigned threads, size_t shared, const Kernel& kernel) {
   const auto call = [](const void* k) { (*static_cast<const Kernel*>(k))(); };
-  run_blocks(blocks, threads, call, &kernel);
+  run_blocks(blocks, threads, shared, call, &kernel);
 }
 
 // Fills an array in shared memory with NaN where the first thread of a block comes by: what a block
 // finds there is nothing that it may use.
 void enter_shared(void* array, size_t size);
+// That of the size that the launch named, filled as well.
+void* dynamic_shared();
 
 void wait_for_block();
 void wait_for_warp();
+// Up to 24 bytes for all lanes of the warp, each of which calls it and says the same `what`; and
+// what another thread of it gave in that turn.
+unsigned give_to_warp(const void* from, size_t size, int what);
+const unsigned char* given_by(unsigned thread, unsigned turn);
 // `from` of the lane at that distance in the same warp; each calls it.
 void exchange(const void* from, void* to, size_t size, int distance);
+
+// The product of a tensor core, m16n8k16 of halves: a's four words and b's two. A step's sum is
+// truncated. Each lane of the warp calls it.
+void mma(const char* shape, const char* type, float& c0, float& c1, float& c2, float& c3,
+         std::initializer_list<uint32_t> factors);
+// Two floats rounded to halves.
+uint32_t rounded_pair(const char* type, float high, float low);
 
 // ex2.approx.ftz and rcp.approx.ftz: without subnormal numbers. Theirs are within two units in the
 // last place of these.
@@ -88,7 +124,7 @@ template <typename... Words>
 void load_words(const void* from, Words&... words) {
   check_alignment(from, 4 * sizeof...(words));
   const uint32_t* next = static_cast<const uint32_t*>(from);
-  for (uint32_t* const word : {&words...}) memcpy(word, next++, 4);
+  for (void* const word : {static_cast<void*>(&words)...}) memcpy(word, next++, 4);
 }
 template <typename... Words>
 void store_words(void* to, Words... words) {
@@ -99,7 +135,7 @@ void store_words(void* to, Words... words) {
 
 }  // namespace emulated
 
-extern emulated::Index threadIdx, blockIdx, blockDim, gridDim;
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 inline void __syncthreads() { emulated::wait_for_block(); }
 inline void __syncwarp() { emulated::wait_for_warp(); }

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-emulated::Index threadIdx, blockIdx, blockDim, gridDim;
+dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulated {
 namespace {
@@ -23,9 +23,9 @@ enum class Wait { kNothing, kWarp, kBlock, kEnd };
 struct Thread {
   Wait wait = Wait::kNothing;
   bool started = false;
-  int distance = 0;           // of the exchange that it waits for
-  unsigned exchanges = 0;     // so far
-  unsigned char given[2][8];  // in the last two: a lane may be one ahead of another
+  int distance = 0;            // of the exchange that it waits for
+  unsigned exchanges = 0;      // so far
+  unsigned char given[2][24];  // in the last two: a lane may be one ahead of another
   ucontext_t first;
   jmp_buf later;
   std::unique_ptr<char[]> stack{new char[kStack]};
@@ -37,6 +37,7 @@ jmp_buf scheduler;
 void (*call_kernel)(const void*);
 const void* kernel;
 std::vector<void*> entered;  // arrays in shared memory, by this block
+std::vector<uint4> dynamic;
 cudaError_t last_error = cudaSuccess;
 int processors = 1;
 unsigned launches = 0;
@@ -151,15 +152,19 @@ bool run_block(unsigned count) {
 
 }  // namespace
 
-void run_blocks(unsigned blocks, unsigned count, void (*call)(const void*), const void* of) {
+void run_blocks(dim3 blocks, unsigned count, size_t shared, void (*call)(const void*),
+                const void* of) {
   call_kernel = call;
   kernel = of;
   const FaultsCaught caught;
   backwards = launches++ % 3 != 0;
-  gridDim.x = blocks;
+  gridDim = blocks;
   blockDim.x = count;
-  for (unsigned n = 0; n < blocks; ++n) {
-    blockIdx.x = nth(n, blocks);
+  dynamic.resize(shared / sizeof(uint4));
+  const unsigned all = blocks.x * blocks.y;
+  for (unsigned n = 0; n < all; ++n) {
+    blockIdx.x = nth(n, all) % blocks.x;
+    blockIdx.y = nth(n, all) / blocks.x;
     if (!run_block(count)) return;
   }
 }
@@ -170,6 +175,11 @@ void enter_shared(void* array, size_t size) {
   }
   entered.push_back(array);
   memset(array, 0xff, size);
+}
+
+void* dynamic_shared() {
+  enter_shared(dynamic.data(), dynamic.size() * sizeof(uint4));
+  return dynamic.data();
 }
 
 void check_alignment(const void* p, size_t size) {
@@ -183,12 +193,21 @@ void wait_for_warp() {
   wait(Wait::kWarp);
 }
 
-void exchange(const void* from, void* to, size_t size, int distance) {
+unsigned give_to_warp(const void* from, size_t size, int what) {
   const unsigned turn = current->exchanges++ % 2;
   memcpy(current->given[turn], from, size);
-  current->distance = distance;
+  current->distance = what;
   wait(Wait::kWarp);
-  memcpy(to, threads[threadIdx.x ^ static_cast<unsigned>(distance)]->given[turn], size);
+  return turn;
+}
+
+const unsigned char* given_by(unsigned thread, unsigned turn) {
+  return threads[thread]->given[turn];
+}
+
+void exchange(const void* from, void* to, size_t size, int distance) {
+  const unsigned turn = give_to_warp(from, size, distance);
+  memcpy(to, given_by(threadIdx.x ^ static_cast<unsigned>(distance), turn), size);
 }
 
 }  // namespace emulated
@@ -198,9 +217,11 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 
-// A GPU older than Hopper: it has the kernels that need nothing special.
+// A Hopper GPU, but own_architecture() asks only where a file is compiled for one.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrMultiProcessorCount ? emulated::processors : 0;
+  *value = 0;
+  if (attribute == cudaDevAttrMultiProcessorCount) *value = emulated::processors;
+  if (attribute == cudaDevAttrComputeCapabilityMajor) *value = 9;
   return cudaSuccess;
 }
 

@@ -36,6 +36,6 @@ void rotate_kernel(Fault fault, float* array) {
 }  // namespace
 
 extern "C" int32_t emulated_fault(Fault fault, float* array) {
-  emulated::launch(1, kThreads, [&] { rotate_kernel(fault, array); });
+  emulated::launch(1, kThreads, 0, [&] { rotate_kernel(fault, array); });
   return cudaGetLastError();
 }
