@@ -122,9 +122,9 @@ int64_t lltm_multiply_workspace_cuda_float(
     int64_t rows, int64_t inner, int64_t columns /* how many floats it has; 0 if the GPU has none */
     ) LLTM_NOEXCEPT;
 int32_t lltm_multiply_cuda_float(
-    int64_t rows,          /* M >= 0 */
-    int64_t inner,         /* K >= 0, a multiple of 4 if rows of a or columns of b lie dense */
-    int64_t columns,       /* N >= 0 */
+    int64_t rows,          /* M >= 0, a multiple of 4 if columns of a lie dense */
+    int64_t inner,         /* K >= 0, the same if rows of a or columns of b do */
+    int64_t columns,       /* N >= 0, the same if rows of b do */
     const float* a,        /* in  [M, K] */
     int64_t row_step,      /* of a; 1, or a multiple of 4 */
     int64_t column_step,   /* of a; 1 if row_step is not */

@@ -20,11 +20,12 @@ struct SplitFactor {
   const uint32_t* largest;
 };
 
-// What a line is multiplied by, a power of two, and what takes that back. Both are normal numbers:
-// a line below 2^-112 keeps fewer bits. One with an infinity or a NaN is not scaled.
+// What a line is multiplied by, a power of two, so that its largest magnitude is 2^14 or more and
+// less than 2^15, and what takes that back. Both are normal numbers: a line below 2^-112 keeps
+// fewer bits. One with an infinity or a NaN is not scaled.
 __device__ __forceinline__ uint32_t scale_exponent(uint32_t largest) {
   const uint32_t exponent = largest >> 23;
-  return exponent == 255 ? 127 : min(268 - exponent, 253u);
+  return exponent == 255 ? 127 : min(2 * 127 + 14 - exponent, 253u);
 }
 __device__ __forceinline__ float scale_of(uint32_t largest) {
   return __uint_as_float(scale_exponent(largest) << 23);

@@ -1,6 +1,5 @@
 // The tile of a product of float by tensor cores at float's accuracy: a value is two halves, as
-// SplitFormat says, once its line, a row of a or a column of b, is scaled so that the largest
-// magnitude of it has the exponent kExponent.
+// SplitFormat says, once its line, a row of a or a column of b, is scaled: split_lines.cuh.
 #ifndef LLTM_SPLIT_PRODUCT_CUH_
 #define LLTM_SPLIT_PRODUCT_CUH_
 
