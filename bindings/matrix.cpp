@@ -147,7 +147,7 @@ void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, b
   });
 }
 
-bool suits_tensor_cores(const at::Tensor& out, int64_t terms) {
+bool is_worth_tensor_cores(const at::Tensor& out, int64_t terms) {
   if (!kWithCuda || !out.is_cuda() || out.scalar_type() != at::kFloat) return false;
   const int64_t M = out.size(0);
   const int64_t N = out.size(1);
@@ -155,19 +155,23 @@ bool suits_tensor_cores(const at::Tensor& out, int64_t terms) {
          static_cast<double>(M) * N * terms >= kWorkOfTensorCores && !allows_tf32(out);
 }
 
-bool multiply_by_tensor_cores(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
-                              bool adds) {
-  const int64_t M = out.size(0);
-  const int64_t N = out.size(1);
-  const int64_t K = a.size(1);
-  if (!suits_tensor_cores(out, K)) return false;
+bool suits_tensor_cores(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
+  if (!is_worth_tensor_cores(out, a.size(1))) return false;
   const bool rows_are_dense = lies_in_fours(a, 1);
   if (!rows_are_dense && !lies_in_fours(a, 0)) return false;
   if (!lies_in_fours(b, 1) && !(rows_are_dense && lies_in_fours(b, 0))) return false;
   const DeviceScope scope(out);
-  const int64_t floats = multiply_workspace(M, K, N);
-  if (floats == 0) return false;
-  const at::Tensor workspace = at::empty({floats}, out.options());
+  return multiply_workspace(out.size(0), a.size(1), out.size(1)) > 0;
+}
+
+bool multiply_by_tensor_cores(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
+                              bool adds) {
+  if (!suits_tensor_cores(out, a, b)) return false;
+  const int64_t M = out.size(0);
+  const int64_t N = out.size(1);
+  const int64_t K = a.size(1);
+  const DeviceScope scope(out);
+  const at::Tensor workspace = at::empty({multiply_workspace(M, K, N)}, out.options());
   const decltype(&lltm_multiply_cuda_float) product = LLTM_CUDA_CORE(multiply, float);
   check_status(product(M, K, N, a.data_ptr<float>(), a.stride(0), a.stride(1), b.data_ptr<float>(),
                        b.stride(0), b.stride(1), out.data_ptr<float>(), out.stride(0), adds,

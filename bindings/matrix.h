@@ -20,11 +20,12 @@ const int64_t kRowsWorthPacking = 32;
 // out = a @ b, or is added to. Any strides, but rows of `out` lie dense.
 void multiply(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool adds);
 
-// Whether a product of so many terms may be large enough for the core's on tensor cores, which has
-// float's accuracy, to take less time than cuBLAS's.
-bool suits_tensor_cores(const at::Tensor& out, int64_t terms);
+// Whether the core's product on tensor cores, which has float's accuracy, takes less time than
+// cuBLAS's: whether so many terms are enough, and whether it can be had for these.
+bool is_worth_tensor_cores(const at::Tensor& out, int64_t terms);
+bool suits_tensor_cores(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
 
-// The same by it. Returns false, and does nothing, where it does not suit, or cannot be had.
+// The same by it. Returns false, and does nothing, where it does not suit.
 bool multiply_by_tensor_cores(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b,
                               bool adds);
 

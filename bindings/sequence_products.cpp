@@ -45,8 +45,8 @@ bool multiply_by_cublas(const at::Tensor& out, const at::Tensor& a, const at::Te
 void multiply_at_once(const at::Tensor& out, const at::Tensor& a, const at::Tensor& weights,
                       bool transposed, bool adds) {
   const auto factor = [&] { return transposed ? weights.t() : weights; };
-  if (suits_tensor_cores(out, a.size(1)) && multiply_by_tensor_cores(out, a, factor(), adds))
-    return;
+  const bool is_large = is_worth_tensor_cores(out, a.size(1));
+  if (is_large && multiply_by_tensor_cores(out, a, factor(), adds)) return;
   if (out.is_cuda() && out.scalar_type() == at::kFloat) {
     if (multiply_by_cublas<float>(out, a, weights, transposed, adds)) return;
   } else if (out.is_cuda() && out.scalar_type() == at::kDouble) {
@@ -110,12 +110,13 @@ void SequenceProducts::input_gates(const at::Tensor& gates, const at::Tensor& in
   const at::Tensor rows = rows_from(as_rows(input), first, gates.size(0));
   at::Tensor out = gates;
   const bool is_cuda_double = out.is_cuda() && out.scalar_type() == at::kDouble;
+  const at::Tensor factor = weights_x();
   if (outruns_aten(out) || rounds_sums(out) || is_cuda_double ||
-      suits_tensor_cores(out, rows.size(1))) {
+      suits_tensor_cores(out, rows, factor.t())) {
     out.copy_(bias_.expand_as(out));
-    multiply_at_once(out, rows, weights_x(), /*transposed=*/true, /*adds=*/true);
+    multiply_at_once(out, rows, factor, /*transposed=*/true, /*adds=*/true);
   } else {
-    at::addmm_out(out, bias_, rows, weights_x().t());
+    at::addmm_out(out, bias_, rows, factor.t());
   }
 }
 

@@ -114,23 +114,25 @@ LLTM_DECLARE_MATRICES(double, double)
 #undef LLTM_DECLARE_MATRICES
 
 /* The same on a GPU, for large sizes, by tensor cores: a value is two halves, 22 bits, after its
- * row of a, or column of b, is scaled by a power of two, and errors are smaller than those of a sum
- * of multiply-adds. Values below 2^-28 of the largest of their row or column keep fewer bits, but
- * 51 below the largest one's. b may have its columns side by side, or its rows if a has its columns
- * so; what lies side by side does so in aligned fours. NaN and infinity come out as IEEE has it. */
+ * row of a, or column of b, is scaled by a power of two. On average sums of many terms err less
+ * than those of multiply-adds; one that float holds exactly may be off by a unit in the last place.
+ * Values below 2^-28 of the largest of their row or column have an error of at most 2^-50 of it.
+ * NaN and infinity come out as IEEE has it. Rows of a and columns of b lie dense, or rows of a and
+ * rows of b, or columns of a and rows of b; and in fours, at addresses that are multiples of 16. */
 int64_t lltm_multiply_workspace_cuda_float(
-    int64_t rows, int64_t inner, int64_t columns /* how many floats it has; 0 if the GPU has none */
+    int64_t rows, int64_t inner, int64_t columns /* how many floats it has on the current GPU, where
+                                                    the product is then made; 0 if it has none */
     ) LLTM_NOEXCEPT;
 int32_t lltm_multiply_cuda_float(
     int64_t rows,          /* M >= 0, a multiple of 4 if columns of a lie dense */
     int64_t inner,         /* K >= 0, the same if rows of a or columns of b do */
     int64_t columns,       /* N >= 0, the same if rows of b do */
     const float* a,        /* in  [M, K] */
-    int64_t row_step,      /* of a; 1, or a multiple of 4 */
-    int64_t column_step,   /* of a; 1 if row_step is not */
+    int64_t row_step,      /* of a; one of its steps is 1, the other a multiple of 4 */
+    int64_t column_step,   /* of a */
     const float* b,        /* in  [K, N] */
-    int64_t b_row_step,    /* of b; a multiple of 4, or 1 if column_step is */
-    int64_t b_column_step, /* of b; 1 if b_row_step is not */
+    int64_t b_row_step,    /* of b; the same of its steps */
+    int64_t b_column_step, /* of b */
     float* c,              /* out [M, N], with adds in and out */
     int64_t c_row_step,    /* of c, at least N */
     int32_t adds,          /* whether the product is added to c, or takes its place */

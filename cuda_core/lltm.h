@@ -15,7 +15,8 @@
  *     new_h          = tanh(new_cell) * output_gate
  *
  * Names: lltm_<op>_<cpu|cuda>_<float|double|half|bfloat16>. CPU and CUDA functions share one
- * signature. Half types are computed in float and rounded once, when a result is stored.
+ * signature, but multiply, whose CUDA twin takes a workspace. Half types are computed in float and
+ * rounded once, when a result is stored.
  *
  * Memory: CUDA functions take device memory of the current device, CPU functions host memory. No
  * function allocates, synchronises, or changes the device. An output overlaps no other argument,

@@ -34,9 +34,10 @@ __device__ __forceinline__ float back_of(uint32_t largest) {
   return __uint_as_float((254 - scale_exponent(largest)) << 23);
 }
 
-// The smaller one first: only what is too large in the end becomes infinite.
+// Nothing in between is too large or too small that is not so in the end: one factor below 1 and
+// one above make a normal number.
 __device__ __forceinline__ float scaled_back(float sum, float x, float y) {
-  return x < y ? sum * x * y : sum * y * x;
+  return (x < 1.0f) != (y < 1.0f) ? sum * (x * y) : sum * x * y;
 }
 
 __device__ __forceinline__ float back_of_line(const SplitFactor& factor, int64_t line) {
@@ -97,14 +98,6 @@ int32_t find_largest(const SplitFactor& factor, int64_t terms, bool along, uint3
         <<<grid, kLargestThreads, 0, stream>>>(factor, terms, terms_of_block, largest);
   }
   return static_cast<int32_t>(cudaGetLastError());
-}
-
-// Whether what lies side by side does so in aligned fours.
-bool is_in_fours(const SplitFactor& factor, int64_t terms, bool along) {
-  const int64_t side_by_side = along ? terms : factor.lines;
-  const int64_t step = along ? factor.line_step : factor.term_step;
-  return side_by_side % kFour == 0 && step % kFour == 0 &&
-         reinterpret_cast<uintptr_t>(factor.data) % sizeof(float4) == 0;
 }
 
 }  // namespace

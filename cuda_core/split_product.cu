@@ -106,9 +106,9 @@ __global__ void __launch_bounds__(kSumThreads)
   if (column >= columns) return;
   for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     float* const to = c + row * c_step + column;
-    float sum = kAdds ? *to : 0.0f;
+    float sum = 0.0f;
     for (int64_t i = 0; i < count; ++i) sum += parts[(i * rows + row) * columns + column];
-    *to = sum;
+    *to = kAdds ? *to + sum : sum;
   }
 }
 
@@ -134,14 +134,40 @@ int64_t parts_of(int64_t rows, int64_t inner, int64_t columns) {
   return best;
 }
 
+bool fits_grid(int64_t rows, int64_t columns) {
+  return rows <= INT32_MAX && columns <= INT32_MAX &&
+         rounded_up(rows, kSplitLines) * rounded_up(columns, kSplitLines) <= INT32_MAX;
+}
+
+bool is_in_fours(const float* data) {
+  return reinterpret_cast<uintptr_t>(data) % (kFour * sizeof(float)) == 0;
+}
+
+// Which of its lines' and terms' values lie side by side, and whether they do so in aligned fours.
+int32_t check_layout(const MatrixProduct<float>& m, bool along_a, bool along_b) {
+  const PackedProduct<float>& p = m.product;
+  if (!along_a && p.row_step != 1) return -6;
+  if (!along_b && m.b.column_step != 1) return -9;
+  if (!along_a && p.rows % kFour != 0) return -1;
+  if (along_a && p.inner % kFour != 0) return -2;
+  if (!along_b && p.columns % kFour != 0) return -3;
+  if (!is_in_fours(p.a)) return -4;
+  if ((along_a ? p.row_step : p.column_step) % kFour != 0) return along_a ? -5 : -6;
+  if (!is_in_fours(m.b.b)) return -7;
+  if ((along_b ? m.b.column_step : m.b.row_step) % kFour != 0) return along_b ? -9 : -8;
+  return 0;
+}
+
 int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t stream) {
   const int32_t status = check(m);
   const PackedProduct<float>& p = m.product;
   if (status || p.rows == 0 || p.columns == 0) return status;
   if (!workspace || !has_hopper_kernels()) return -13;
-  if (p.rows > INT32_MAX || p.columns > INT32_MAX) return -1;
-  const int64_t tiles = rounded_up(p.rows, kSplitLines) * rounded_up(p.columns, kSplitLines);
-  if (tiles > INT32_MAX) return -1;
+  if (!fits_grid(p.rows, p.columns)) return p.rows > p.columns ? -1 : -3;
+  const bool along_a = p.column_step == 1;
+  const bool along_b = along_a && m.b.row_step == 1;
+  const int32_t layout = check_layout(m, along_a, along_b);
+  if (layout) return layout;
 
   uint32_t* const largest = reinterpret_cast<uint32_t*>(workspace);
   const int64_t lines = p.rows + p.columns;
@@ -152,13 +178,6 @@ int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t str
                       p.c,
                       p.c_row_step,
                       p.adds != 0};
-  const bool along_a = p.column_step == 1;
-  const bool along_b = along_a && m.b.row_step == 1;
-  if (!along_a && p.row_step != 1) return -6;
-  if (!along_b && m.b.column_step != 1) return -9;
-  if (!is_in_fours(s.a, p.inner, along_a)) return -4;
-  if (!is_in_fours(s.b, p.inner, along_b)) return -7;
-
   cudaError_t error = cudaMemsetAsync(largest, 0, lines * sizeof(uint32_t), stream);
   if (error != cudaSuccess) return static_cast<int32_t>(error);
   int32_t failure = find_largest(s.a, p.inner, along_a, largest, stream);
@@ -173,6 +192,7 @@ int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t str
     s.c_step = p.columns;
     s.adds = false;
   }
+  const int64_t tiles = rounded_up(p.rows, kSplitLines) * rounded_up(p.columns, kSplitLines);
   const dim3 grid(static_cast<unsigned>(tiles), static_cast<unsigned>(parts));
   void (*const kernel)(SplitArguments) = along_b   ? &product_kernel<true, true>
                                          : along_a ? &product_kernel<true, false>
@@ -194,7 +214,8 @@ int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t str
 }  // namespace lltm
 
 int64_t lltm_multiply_workspace_cuda_float(int64_t rows, int64_t inner, int64_t columns) noexcept {
-  if (rows <= 0 || inner < 0 || columns <= 0 || !lltm::has_hopper_kernels()) return 0;
+  if (rows <= 0 || inner < 0 || columns <= 0 || !lltm::fits_grid(rows, columns)) return 0;
+  if (!lltm::has_hopper_kernels()) return 0;
   const int64_t parts = lltm::parts_of(rows, inner, columns);
   return rows + columns + (parts > 1 ? parts * rows * columns : 0);
 }

@@ -68,6 +68,35 @@ def test_values(sizes, layout):
     assert (multiply(a, b, layout, c) - want - c.double()).norm() <= limit + 1e-7 * c.norm()
 
 
+def test_tensor_cores_multiply():
+    """What two halves keep of a value comes out, and not the value itself: no other sum is made."""
+    b = torch.randn(64, 128)
+    got = multiply(torch.eye(64), b)
+    assert not torch.equal(got, b.double())
+    assert ((got - b).abs() <= 2.0**-21 * b.abs()).all()
+
+
+def test_what_is_normal_in_the_end_keeps_its_bits():
+    """Though a scale alone would make it subnormal on the way."""
+    a, b = torch.zeros(4, 4), torch.zeros(4, 4)
+    a[0, :2], a[1, :2] = torch.tensor([2.0**-100, 2.0**-126]), torch.tensor([2.0**-112, 2.0**-136])
+    b[1, 0], b[2, 0], b[1, 1], b[2, 1] = (
+        1.2345678 * 2.0**74,
+        2.0**100,
+        1.2345678 * 2.0**103,
+        2.0**127,
+    )
+    want = a.double() @ b.double()
+    assert (want[:2, :2] > 2.0**-126).all()
+    assert ((multiply(a, b) - want).abs() <= 1e-6 * want).all()
+
+
+def test_a_sum_of_parts_is_added_once():
+    a, b = torch.full((4, 20480), 2.0**-10), torch.full((20480, 4), 2.0**-4)
+    got = multiply(a, b, c=torch.full((4, 4), 2.0**24))
+    assert torch.equal(got, torch.full((4, 4), 2.0**24 + 2, dtype=torch.float64))
+
+
 def test_errs_less_than_multiply_adds():
     a, b = draw(256, 2048, 384)
     want = a.double() @ b.double()
@@ -121,12 +150,12 @@ def test_statuses():
         (1, 1 << 62, -2),
         (4, None, -4),
         (4, odd, -4),
-        (5, 17, -4),
-        (2, 7, -4),
+        (5, 17, -5),
+        (2, 7, -2),
         (6, 2, -6),
         (7, None, -7),
         (7, odd, -7),
-        (9, 17, -7),
+        (9, 17, -9),
         (8, 2, -9),
         (10, None, -10),
         (11, 7, -11),
@@ -134,10 +163,20 @@ def test_statuses():
     ):
         arguments = [value if i == place - 1 else x for i, x in enumerate(good)]
         assert multiply_cuda(*arguments) == status, (place, value)
-    # Columns of b lie dense only if rows of a do.
+    # Rows of a and of b lie dense, or columns of a and rows of b.
+    for place, value, status in ((3, 6, -3), (8, 18, -8)):
+        arguments = [8, 8, 8, some, 16, 1, some, 16, 1, some, 8, 0, workspace]
+        arguments[place - 1] = value
+        assert multiply_cuda(*arguments) == status, (place, value)
+    for place, value, status in ((1, 6, -1), (6, 18, -6)):
+        arguments = [8, 8, 8, some, 1, 16, some, 16, 1, some, 8, 0, workspace]
+        arguments[place - 1] = value
+        assert multiply_cuda(*arguments) == status, (place, value)
+    # Columns of b do only if rows of a do.
     assert multiply_cuda(8, 8, 8, some, 1, 16, some, 1, 16, some, 8, 0, workspace) == -9
     for rows, columns in ((0, 8), (8, 0)):
         nothing = (rows, 8, columns, None, 8, 1, None, 1, 8, None, 8, 0, None)
         assert multiply_cuda(*nothing) == 0
         assert multiply_workspace(rows, 8, columns) == 0
+    assert multiply_workspace(1 << 32, 8, 1 << 32) == 0
     torch.cuda.synchronize()

@@ -39,6 +39,10 @@ test_sequence_product_statuses = test_core_sequence_product.test_statuses
 test_split_product_of_any_magnitude = test_core_split_product.test_any_magnitude_of_rows_and_columns
 test_split_product_within_a_row = test_core_split_product.test_magnitudes_within_a_row
 test_split_product_of_infinity_and_nan = test_core_split_product.test_infinity_and_nan
+test_split_product_multiplies = test_core_split_product.test_tensor_cores_multiply
+test_split_product_in_the_end = (
+    test_core_split_product.test_what_is_normal_in_the_end_keeps_its_bits
+)
 test_split_product_statuses = test_core_split_product.test_statuses
 
 
@@ -104,6 +108,11 @@ def test_products_of_many_tiles(dtype):
 def test_split_product(gpu, sizes, layout):
     gpu.start(processors=7)
     test_core_split_product.test_values(sizes, layout)
+
+
+def test_split_product_is_added_once(gpu):
+    gpu.start(processors=64)
+    test_core_split_product.test_a_sum_of_parts_is_added_once()
 
 
 # T, B, H, I: a part; two of them, in two tiles each way, with three stages in the last of doubles

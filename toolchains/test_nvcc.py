@@ -11,7 +11,7 @@ from build_support.probe import find_toolkit
 
 # torch up to 2.0 asks for 14, up to 2.12 for 17, later for 20. Each for the oldest architecture of
 # this nvcc. One up to PTX for Hopper, whose own instructions are most of the compile time.
-STANDARDS = {"c++14": True, "c++17": False, "c++20": False}
+STANDARDS = {"c++14": False, "c++17": False, "c++20": True}
 HOPPER = "-gencode=arch=compute_90,code=compute_90"
 TWIN = "cuda_core/sequence_grid_bfloat16.cu"  # of float16's: the same templates
 

@@ -92,8 +92,9 @@ void launch(dim3 blocks, unsigned threads, size_t shared, const Kernel& kernel) 
 
 // Fills an array in shared memory with NaN where the first thread of a block comes by: what a block
 // finds there is nothing that it may use.
-void enter_shared(void* array, size_t size);
-// That of the size that the launch named, filled as well.
+void enter_shared(void* array, size_t size, int byte = 0xff);
+// That of the size that the launch named, beside a page that nobody may touch. It is filled with
+// large numbers: a kernel may know what to do with NaN.
 void* dynamic_shared();
 
 void wait_for_block();

@@ -5,6 +5,8 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include <memory>
@@ -36,8 +38,8 @@ Thread* current;
 jmp_buf scheduler;
 void (*call_kernel)(const void*);
 const void* kernel;
-std::vector<void*> entered;  // arrays in shared memory, by this block
-std::vector<uint4> dynamic;
+std::vector<void*> entered;        // arrays in shared memory, by this block
+std::pair<char*, size_t> dynamic;  // memory in it, of a size
 cudaError_t last_error = cudaSuccess;
 int processors = 1;
 unsigned launches = 0;
@@ -106,8 +108,8 @@ class FaultsCaught {
   struct sigaction before[kCount];
 };
 
-// The nth of some. What no barrier orders must not matter: in two launches of three the last block,
-// warp and lane come first. Of three, because a function may launch two kernels.
+// The nth of some. What no barrier orders must not matter: in three launches of five the last
+// block, warp and lane come first. Of five, because a function may launch up to four kernels.
 unsigned nth(unsigned n, unsigned count) { return backwards ? count - 1 - n : n; }
 
 // A warp, until all its threads wait for the block or have ended.
@@ -150,6 +152,15 @@ bool run_block(unsigned count) {
   }
 }
 
+void make_dynamic(size_t size) {
+  const size_t page = 1 << 16;  // of any system
+  const size_t room = (size + page - 1) / page * page;
+  void* const pages =
+      mmap(nullptr, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED || mprotect(static_cast<char*>(pages) + room, page, PROT_NONE)) abort();
+  dynamic = {static_cast<char*>(pages) + room - size, size};
+}
+
 }  // namespace
 
 void run_blocks(dim3 blocks, unsigned count, size_t shared, void (*call)(const void*),
@@ -157,10 +168,10 @@ void run_blocks(dim3 blocks, unsigned count, size_t shared, void (*call)(const v
   call_kernel = call;
   kernel = of;
   const FaultsCaught caught;
-  backwards = launches++ % 3 != 0;
+  backwards = launches++ % 5 % 4 != 0;
   gridDim = blocks;
   blockDim.x = count;
-  dynamic.resize(shared / sizeof(uint4));
+  if (shared != dynamic.second) make_dynamic(shared);
   const unsigned all = blocks.x * blocks.y;
   for (unsigned n = 0; n < all; ++n) {
     blockIdx.x = nth(n, all) % blocks.x;
@@ -169,17 +180,17 @@ void run_blocks(dim3 blocks, unsigned count, size_t shared, void (*call)(const v
   }
 }
 
-void enter_shared(void* array, size_t size) {
+void enter_shared(void* array, size_t size, int byte) {
   for (void* const other : entered) {
     if (other == array) return;
   }
   entered.push_back(array);
-  memset(array, 0xff, size);
+  memset(array, byte, size);
 }
 
 void* dynamic_shared() {
-  enter_shared(dynamic.data(), dynamic.size() * sizeof(uint4));
-  return dynamic.data();
+  enter_shared(dynamic.first, dynamic.second, 0x7b);
+  return dynamic.first;
 }
 
 void check_alignment(const void* p, size_t size) {
