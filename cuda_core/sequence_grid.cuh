@@ -29,6 +29,7 @@ class GridBlock : protected GridPlaces<Shape> {
   typedef typename Shape::Numbers Numbers;
   typedef typename Numbers::Units Units;
   typedef typename Shape::Memory Memory;
+  typedef typename Shape::Item Item;
   using Places::advance;
   using Places::inside;
   using Places::item;
@@ -50,9 +51,9 @@ class GridBlock : protected GridPlaces<Shape> {
   // A cluster's blocks multiply for the units of all of them.
   static const int kUnitTiles = Shape::kCluster * kUnits / 16;
   static const int kTiles = Shape::kGates * kUnitTiles;
-  static const int kCount = Shape::Item::kCount;
+  static const int kCount = Item::kCount;
   // Loads of weights straight on, see load_weights.
-  static const int kRunsAtOnce = Numbers::kLongRun ? 1 : kChunks * kTiles;
+  static const int kRunsAtOnce = Numbers::kLongRun ? 1 : kTiles * (Shape::kByChunks ? 1 : kChunks);
   typedef lltm::Reader<kPieces, Shape::kDepth, Numbers> Reader;
   typedef typename Shape::PartialSums PartialSums;
   typedef lltm::Sums<Value, (kTiles * kRowTiles < 3)> Sums;
@@ -70,23 +71,23 @@ class GridBlock : protected GridPlaces<Shape> {
   }
   // Of every turn: those given, or carried on; zeros where there are neither.
   __device__ __forceinline__ void load_states(const S* given, const Value* carried) {
-    if (!item.computes) return;
+    if (this->only_fetches()) return;
     for (int turn = 0; turn < this->turns(); ++turn) {
       Two state = two_of(Value(0), Value(0));
-      if (inside(turn) && given) {
-        state = load_pair<S>(given + place(turn));
-      } else if (inside(turn) && carried) {
-        state = load_pair<Value>(carried + place(turn));
+      if (inside(item, turn) && given) {
+        state = load_pair<S>(given + place(item, turn));
+      } else if (inside(item, turn) && carried) {
+        state = load_pair<Value>(carried + place(item, turn));
       }
-      state_of(turn) = state;
+      if (item.computes) state_of(turn) = state;
     }
   }
   template <typename Any>
   __device__ __forceinline__ void store_states(Any* states) {
-    if (!states || !item.computes) return;
+    if (!states || this->only_fetches()) return;
     for (int turn = 0; turn < this->turns(); ++turn) {
-      if (!inside(turn)) continue;
-      store_pair(state_of(turn).x, state_of(turn).y, states + place(turn));
+      if (!inside(item, turn)) continue;
+      store_pair(state_of(turn).x, state_of(turn).y, states + place(item, turn));
     }
   }
 
@@ -192,12 +193,12 @@ class GridBlock : protected GridPlaces<Shape> {
   template <typename Fill>
   __device__ __forceinline__ void fail(Position p, const Fill& fill) {
     const Value nan = report_failure().x;
-    if (!item.computes) return;
+    if (this->only_fetches()) return;
     for (int turn = 0; turn < this->turns(); ++turn) {
-      if (inside(turn)) state_of(turn) = two_of(nan, nan);
+      if (inside(item, turn)) state_of(turn) = two_of(nan, nan);
     }
     for (; p.step < steps; advance(p)) {
-      if (inside(p)) fill(p, nan);
+      if (inside(item, p)) fill(p, nan);
     }
   }
 

@@ -16,6 +16,7 @@ class GridBackward : GridBlock<Shape> {
   typedef typename Shape::Numbers Numbers;
   typedef typename Block::Two Two;
   typedef typename Block::Value Value;
+  using Block::fetched;
   using Block::group;
   using Block::H;
   using Block::inside;
@@ -67,7 +68,7 @@ class GridBackward : GridBlock<Shape> {
           if (now.step < steps) look_ahead(now);
         }
         if (!takes_turns && kHasRoom) this->ask_later(reader, now, met);
-        if (item.fetches) {
+        if (fetched.fetches) {
           Position then = this->after(now, kCopiesAhead - 1);
           copy_saved(count - 1 + kCopiesAhead, Shape::kKeepsAhead ? ahead : then);
           if (now.step < steps) prepare(count, now);
@@ -81,14 +82,14 @@ class GridBackward : GridBlock<Shape> {
       __syncthreads();
       const bool failed = memory.failed[parity] != 0;
       met = static_cast<unsigned>(clock());
-      if (kCluster > 1 && item.fetches) {
-        const uint32_t place = Block::PartialSums::place_of(item, (1 - rank) * kPairs);
-        memory.partner.give(1 - rank, count, 0, item.number, memory.sums.sum(parity, place, 0));
+      if (kCluster > 1 && fetched.fetches) {
+        const uint32_t place = Block::PartialSums::place_of(fetched, (1 - rank) * kPairs);
+        memory.partner.give(1 - rank, count, 0, fetched.number, memory.sums.sum(parity, place, 0));
       }
       if (item.computes) is_alone = !compute(now, count);
       if (failed) {
         this->fail(now, [&](Position p, Value nan) {
-          S* const d_gates = a.d_gates + this->gates_place(p);
+          S* const d_gates = a.d_gates + this->gates_place(item, p);
           for (int gate = 0; gate < 3; ++gate) store_pair(nan, nan, d_gates + gate * H);
         });
         break;
@@ -122,11 +123,11 @@ class GridBackward : GridBlock<Shape> {
   // An item's saved values of a position to shared memory, and on to the next position.
   __device__ __forceinline__ void copy_saved(int count, Position& p) {
     if (p.step < steps) {
-      if (item.fetches && inside(p)) {
-        const int64_t at = place(p);
-        const S* const activations = a.activations + this->gates_place(p);
+      if (inside(fetched, p)) {
+        const int64_t at = place(fetched, p);
+        const S* const activations = a.activations + this->gates_place(fetched, p);
         Pair<S>(*const to)[kCount] = memory.saved[count % (kCopiesAhead + 1)];
-        const int i = item.number;
+        const int i = fetched.number;
         copy_async<sizeof(Pair<S>)>(&to[Shape::kInput][i], activations);
         copy_async<sizeof(Pair<S>)>(&to[Shape::kOutput][i], activations + H);
         copy_async<sizeof(Pair<S>)>(&to[Shape::kCandidate][i], activations + 2 * H);
@@ -141,7 +142,7 @@ class GridBackward : GridBlock<Shape> {
   }
 
   __device__ __forceinline__ Two saved(int count, int what) const {
-    return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][item.number]);
+    return load_pair<S>(&memory.saved[count % (kCopiesAhead + 1)][what][fetched.number]);
   }
   // What this thread's item needs of the next position, while other blocks still compute.
   __device__ __forceinline__ void look_ahead(Position p) {
@@ -153,8 +154,9 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ void prepare(int count, Position p) {
     wait_for_copies<kCopiesAhead - 1>();
     first = second = Coefficients<Value>();
-    if (item.fetches && inside(p)) compute_coefficients(count, p);
-    if (kHandsOver && item.fetches) memory.prepared[count & 1].put(item.number, first, second);
+    if (inside(fetched, p)) compute_coefficients(count, p);
+    if (kHandsOver && fetched.fetches)
+      memory.prepared[count & 1].put(fetched.number, first, second);
   }
   __device__ __forceinline__ void compute_coefficients(int count, Position p) {
     const Two input_gate = saved(count, Shape::kInput);
@@ -162,8 +164,8 @@ class GridBackward : GridBlock<Shape> {
     const Two candidate = saved(count, Shape::kCandidate);
     const Two cell = saved(count, Shape::kCell);
     Two grad = a.grad_output ? saved(count, Shape::kGrad) : Two{0, 0};
-    if (a.d_h_n && this->span(p.turn).is_first(p.step)) {
-      const Two last = load_pair<S>(a.d_h_n + place(p.turn));
+    if (a.d_h_n && this->span(fetched, p.turn).is_first(p.step)) {
+      const Two last = load_pair<S>(a.d_h_n + place(fetched, p.turn));
       grad = two_of(last.x + grad.x, last.y + grad.y);
     }
     first = coefficients<typename Numbers::Math>(input_gate.x, output_gate.x, candidate.x, cell.x,
@@ -195,7 +197,7 @@ class GridBackward : GridBlock<Shape> {
   __device__ __forceinline__ void keep(Position p) {
     if (this->removes(p.step)) remove(group(p.step + this->removed_ahead(), p.turn) + sent_place());
     if (!next.is_inside()) return;
-    S* const d_gates = a.d_gates + this->gates_place(p);
+    S* const d_gates = a.d_gates + this->gates_place(item, p);
 #pragma unroll
     for (int gate = 0; gate < 3; ++gate) {
       store_pair(d_first[gate], d_second[gate], d_gates + gate * H);

@@ -84,9 +84,9 @@ class GridForward : GridForwardWeights<Shape> {
       if (item.computes) is_alone = !compute(now, count);
       if (failed) {
         this->fail(now, [&](Position p, Value nan) {
-          store_pair(nan, nan, a.output + place(p));
+          store_pair(nan, nan, a.output + place(item, p));
           // From which every gradient gets it.
-          if (a.new_cell) store_pair(nan, nan, a.new_cell + place(p));
+          if (a.new_cell) store_pair(nan, nan, a.new_cell + place(item, p));
         });
         this->store_states(a.h_n);
         break;
@@ -114,8 +114,8 @@ class GridForward : GridForwardWeights<Shape> {
   // An item's gates of a position to shared memory, and on to the next position.
   __device__ __forceinline__ void copy_gates(int count, Position& p) {
     if (p.step < steps) {
-      if (item.fetches && inside(p)) {
-        const S* const from = a.gates + this->gates_place(p);
+      if (item.fetches && inside(item, p)) {
+        const S* const from = a.gates + this->gates_place(item, p);
 #pragma unroll
         for (int gate = 0; gate < 3; ++gate) {
           copy_async<sizeof(Pair<S>)>(&memory.gates[count % (kCopiesAhead + 1)][gate][item.number],
@@ -180,13 +180,13 @@ class GridForward : GridForwardWeights<Shape> {
                   absent_words<typename Numbers::Sent>());
     }
     if (!next.is_inside()) return;
-    const int64_t at = place(p);
+    const int64_t at = place(item, p);
     store_pair(first.new_h, second.new_h, a.output + at);
-    if (a.h_n && this->span(p.turn).is_last(p.step))
-      store_pair(first.new_h, second.new_h, a.h_n + place(p.turn));
+    if (a.h_n && this->span(item, p.turn).is_last(p.step))
+      store_pair(first.new_h, second.new_h, a.h_n + place(item, p.turn));
     if (!a.new_cell) return;
     store_pair(first.new_cell, second.new_cell, a.new_cell + at);
-    S* const gates = a.gates + this->gates_place(p);
+    S* const gates = a.gates + this->gates_place(item, p);
     store_pair(first.input_gate, second.input_gate, gates);
     store_pair(first.output_gate, second.output_gate, gates + H);
     store_pair(first.candidate_cell, second.candidate_cell, gates + 2 * H);

@@ -23,7 +23,7 @@ struct Span {
   __device__ __forceinline__ bool is_last(int step) const { return step + 1 == end; }
 };
 
-// Which units and rows an item has: that of a thread that computes it, or fetches what it needs.
+// Which units and rows an item has.
 template <int kUnits, int kRows, int kThreads>
 struct Item {
   static const int kCount = kUnits / 2 * kRows;
@@ -32,22 +32,40 @@ struct Item {
   static const int kFirstFetcher = 2 * kCount <= kThreads ? kCount : 0;
 
   int number;
-  int pair;      // of units of the block
-  int row_pair;  // of rows of the group
-  int row;       // of the group
-  int unit;      // of the state, even
-  bool computes, fetches;
+  int pair;                // of units of the block
+  int row_pair;            // of rows of the group
+  int row;                 // of the group
+  int unit;                // of the state, even
+  bool computes, fetches;  // whether the thread does
   bool has_unit;
   Span span;  // of its row in the first group
 
-  __device__ __forceinline__ Item(int thread, int slice, int H)
-      : number(thread < kFirstFetcher ? thread : thread - kFirstFetcher),
+  // The item that a thread computes, the one that it fetches for, and whichever of the two there
+  // is: no thread has two different ones.
+  __device__ __forceinline__ static Item computed(int thread, int slice, int H) {
+    return Item(thread, is_computer(thread), false, slice, H);
+  }
+  __device__ __forceinline__ static Item fetched(int thread, int slice, int H) {
+    return Item(thread - kFirstFetcher, false, is_fetcher(thread), slice, H);
+  }
+  __device__ __forceinline__ static Item either(int thread, int slice, int H) {
+    return Item(thread < kFirstFetcher ? thread : thread - kFirstFetcher, is_computer(thread),
+                is_fetcher(thread), slice, H);
+  }
+
+ private:
+  __device__ __forceinline__ static bool is_computer(int thread) { return thread < kCount; }
+  __device__ __forceinline__ static bool is_fetcher(int thread) {
+    return thread >= kFirstFetcher && thread < kFirstFetcher + kCount;
+  }
+  __device__ __forceinline__ Item(int number, bool computes, bool fetches, int slice, int H)
+      : number(number),
         pair((number >> 1) % (kUnits / 2)),
         row_pair((number >> 1) / (kUnits / 2)),
         row(2 * row_pair + (number & 1)),
         unit(slice * kUnits + 2 * pair),
-        computes(thread < kCount),
-        fetches(thread >= kFirstFetcher && thread < kFirstFetcher + kCount),
+        computes(computes),
+        fetches(fetches),
         has_unit((computes || fetches) && unit < H),
         span() {}
 };

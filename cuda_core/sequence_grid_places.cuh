@@ -39,27 +39,34 @@ class GridPlaces {
         lines(shape, from_the_end),
         states_of_step(rows.advance * H),
         lengths(lengths),
-        item(threadIdx.x, slice, H) {
+        item(Shape::kOneItem ? Item::either(threadIdx.x, slice, H)
+                             : Item::computed(threadIdx.x, slice, H)),
+        fetched(Item::fetched(threadIdx.x, slice, H)) {
     for (int i = threadIdx.x; i < turns() * kRows; i += Shape::kThreads) {
       lengths[i] = length(first_group * kRows + i, shape.first_rows);
     }
     __syncthreads();
-    item.span = span_of(0);
+    item.span = span_of(item, 0);
+    fetched.span = span_of(fetched, 0);
   }
 
+  // Whether another thread computes the item.
+  __device__ __forceinline__ bool only_fetches() const { return Shape::kOneItem && !item.computes; }
   // Groups of rows that take turns in a step.
   __device__ __forceinline__ int turns() const { return Shape::kOneGroup ? 1 : launch.turns; }
-  __device__ __forceinline__ int row(int turn) const {
+  __device__ __forceinline__ int row(const Item& item, int turn) const {
     return (first_group + turn) * kRows + item.row;
   }
-  __device__ __forceinline__ bool inside(int turn) const {
-    return item.has_unit && row(turn) < batch_size;
+  __device__ __forceinline__ bool inside(const Item& item, int turn) const {
+    return item.has_unit && row(item, turn) < batch_size;
   }
   // The steps in which there is something to compute; with packed data a row may lack some.
-  __device__ __forceinline__ Span span(int turn) const {
-    return Shape::kOneGroup ? item.span : span_of(turn);
+  __device__ __forceinline__ Span span(const Item& item, int turn) const {
+    return Shape::kOneGroup ? item.span : span_of(item, turn);
   }
-  __device__ __forceinline__ bool inside(Position p) const { return span(p.turn).has(p.step); }
+  __device__ __forceinline__ bool inside(const Item& item, Position p) const {
+    return span(item, p.turn).has(p.step);
+  }
   __device__ __forceinline__ Position start() const {
     return {0, 0, (packed ? lines[0] : rows[0]) * H};
   }
@@ -79,12 +86,16 @@ class GridPlaces {
     for (int i = 0; i < counts; ++i) advance(p);
     return p;
   }
-  // Where the item's pair is in the states, or in one of the states of a turn.
-  __device__ __forceinline__ int place(int turn) const { return row(turn) * H + item.unit; }
-  __device__ __forceinline__ int64_t place(Position p) const { return p.start + place(p.turn); }
+  // Where an item's pair is in the states, or in one of the states of a turn.
+  __device__ __forceinline__ int place(const Item& item, int turn) const {
+    return row(item, turn) * H + item.unit;
+  }
+  __device__ __forceinline__ int64_t place(const Item& item, Position p) const {
+    return p.start + place(item, p.turn);
+  }
   // The same in gates, of the first of the three.
-  __device__ __forceinline__ int64_t gates_place(Position p) const {
-    return 3 * p.start + (3 * place(p.turn) - 2 * item.unit);
+  __device__ __forceinline__ int64_t gates_place(const Item& item, Position p) const {
+    return 3 * p.start + (3 * place(item, p.turn) - 2 * item.unit);
   }
   // The exchange of this block's group in the slot of a step.
   __device__ __forceinline__ char* group(int step, int turn) const {
@@ -123,7 +134,7 @@ class GridPlaces {
   };
   // sent_place: the item's in the exchange of a group.
   __device__ __forceinline__ Ahead look_ahead(Position p, int sent_place) const {
-    const Span of_row = span(p.turn);
+    const Span of_row = span(item, p.turn);
     const uint32_t is_inside = of_row.has(p.step);
     const uint32_t flags = is_inside | (is_inside & !of_row.is_first(p.step)) << 1;
     return {flags, group_in_ring(p.step, p.turn) + sent_place, lap(p.step)};
@@ -138,7 +149,8 @@ class GridPlaces {
   const StepRows<true> lines;  // with packed data
   const int64_t states_of_step;
   const int* const lengths;
-  Item item;  // of this thread
+  Item item;     // that this thread computes; with kOneItem the one below where there is none
+  Item fetched;  // that it fetches for
 
  private:
   // The steps of a row.
@@ -156,7 +168,7 @@ class GridPlaces {
     }
     return least;
   }
-  __device__ __forceinline__ Span span_of(int turn) const {
+  __device__ __forceinline__ Span span_of(const Item& item, int turn) const {
     const int length = item.has_unit ? lengths[turn * kRows + item.row] : 0;
     return {from_the_end ? steps - length : 0, from_the_end ? steps : length};
   }

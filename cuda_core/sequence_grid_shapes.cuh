@@ -29,6 +29,10 @@ struct ForwardShape {
   static const int kCluster = kCluster_;
   static const int kThreads = 32 * kWarps;
   typedef lltm::Item<kUnits, kRows, kThreads> Item;
+  // Whether a thread that fetches has the item that it fetches for in place of its own.
+  static const bool kOneItem = true;
+  // Whether the weights are read a chunk at a time, or straight on.
+  static const bool kByChunks = false;
   static const int kGates = 3;
   static const int kShared = kChunks - kInRegisters;
   static const int kPadded = kCluster * kWarps * kChunks * 4 * Format::kRun;
@@ -70,6 +74,9 @@ struct BackwardShape {
   static const int kCluster = kCluster_;
   static const int kThreads = 32 * kWarps;
   typedef lltm::Item<kUnits, kRows, kThreads> Item;
+  static const bool kOneItem = false;
+  // Runs of eight take many instructions: so many of them straight on take longer to fetch.
+  static const bool kByChunks = Format::kRun == 8 && kChunks * kCluster * kUnits / 16 > 9;
   static const int kGates = 1;
   static const int kShared = kChunks - kInRegisters;
   static const int kPadded = kCluster * kWarps * kChunks * 4 * Format::kRun / 3;
