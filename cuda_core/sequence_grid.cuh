@@ -29,7 +29,6 @@ class GridBlock : protected GridPlaces<Shape> {
   typedef typename Shape::Numbers Numbers;
   typedef typename Numbers::Units Units;
   typedef typename Shape::Memory Memory;
-  typedef typename Shape::Item Item;
   using Places::advance;
   using Places::inside;
   using Places::item;
@@ -51,7 +50,7 @@ class GridBlock : protected GridPlaces<Shape> {
   // A cluster's blocks multiply for the units of all of them.
   static const int kUnitTiles = Shape::kCluster * kUnits / 16;
   static const int kTiles = Shape::kGates * kUnitTiles;
-  static const int kCount = Item::kCount;
+  static const int kCount = Shape::Item::kCount;
   // Loads of weights straight on, see load_weights.
   static const int kRunsAtOnce = Numbers::kLongRun ? 1 : kTiles * (Shape::kByChunks ? 1 : kChunks);
   typedef lltm::Reader<kPieces, Shape::kDepth, Numbers> Reader;
@@ -132,7 +131,8 @@ class GridBlock : protected GridPlaces<Shape> {
     }
   }
 
-  // Asks for what the step of a position needs, and does not wait.
+  // Asks for what the step of a position needs, and does not wait. For a product in the same
+  // iteration: the head of a loop waits for all loads.
   __device__ __forceinline__ void ask(Reader& reader, Position p) const {
     if (p.step > 0 && p.step < steps)
       reader.begin(pieces(p), this->lap(p.step - 1), launch.patience);

@@ -29,7 +29,8 @@ struct ForwardShape {
   static const int kCluster = kCluster_;
   static const int kThreads = 32 * kWarps;
   typedef lltm::Item<kUnits, kRows, kThreads> Item;
-  // Whether a thread that fetches has the item that it fetches for in place of its own.
+  // Whether a thread that fetches has the item that it fetches for in place of its own: that takes
+  // fewer registers going forward, and more going backward.
   static const bool kOneItem = true;
   // Whether the weights are read a chunk at a time, or straight on.
   static const bool kByChunks = false;
