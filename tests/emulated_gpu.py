@@ -18,8 +18,7 @@ from repository import ROOT, run, tool
 
 CORE = ROOT / "cuda_core"
 EMULATION = ROOT / "tests" / "emulation"
-# Without an exchange between blocks. One of them has tensor cores: of the others the kernels that
-# have them are left out.
+# Without an exchange between blocks.
 SOURCES = (
     "cell_fused.cu",
     "cell_kernels.cu",
@@ -35,7 +34,15 @@ SOURCES = (
     "step_fused.cu",
     "step_kernels.cu",
 )
-FLAGS = {"split_product": ("-D__CUDA_ARCH_LIST__=900", "-DLLTM_TENSOR_CORES=1")}
+# Those with tensor cores have two kinds of kernels: EmulatedGpu.start says which the GPU has.
+TENSOR_CORES = (
+    "parameter_gradients",
+    "sequence_block_bfloat16",
+    "sequence_block_half",
+    "sequence_product",
+    "split_product",
+)
+FOR_HOPPER = ("-D__CUDA_ARCH_LIST__=900", "-DLLTM_TENSOR_CORES=1")
 # Its assembly is behind an #if that no host compiler takes.
 GUARDED = ("lltm_types.h",)
 IF = "{{ .reg .pred p; setp.ne.u32 p, %{}, 0; {} }}".format
@@ -161,7 +168,7 @@ def build(folder):
     def compile(source):
         target = folder / (source.stem + ".o")
         folders = (f"-I{EMULATION}", f"-I{folder}")
-        own = FLAGS.get(source.stem, ())
+        own = FOR_HOPPER if source.stem in TENSOR_CORES else ()
         status, output = run(compiler, *flags, *own, *folders, "-c", source, "-o", target)
         assert status == 0, output
         return target
@@ -224,7 +231,7 @@ class EmulatedGpu(Gpu):
     def stream(self):
         return None
 
-    def start(self, processors):
+    def start(self, processors, hopper=True):
         """As if nothing had run on it yet, so that every test sees the same."""
         self.arrays = 0
-        self.emulation.emulated_start(processors)
+        self.emulation.emulated_start(processors, 9 if hopper else 8)

@@ -1,4 +1,4 @@
-"""The kernels that need no exchange between blocks, on a CPU; of tensor cores, large products.
+"""The kernels that need no exchange between blocks, on a CPU.
 
 Other files' tests of a GPU, with an emulated one in its place: emulated_gpu.py. So a fault in them
 is seen where no GPU is.
@@ -32,9 +32,10 @@ test_step_without_flow = test_core_step.test_nothing_flows_through_an_unused_h
 test_step_statuses = test_core_step.test_statuses
 test_gradients_of_infinity_and_nan = test_core_gradients.test_infinity_and_nan
 test_gradients_of_nothing = test_core_gradients.test_empty_sums_are_zero
+test_gradients_in_tf32 = test_core_gradients.test_tf32
 test_gradients_statuses = test_core_gradients.test_statuses
-test_sequence_product = test_core_sequence_product.test_values
 test_sequence_product_of_infinity_and_nan = test_core_sequence_product.test_infinity_and_nan
+test_sequence_product_in_tf32 = test_core_sequence_product.test_tf32
 test_sequence_product_statuses = test_core_sequence_product.test_statuses
 test_split_product_of_any_magnitude = test_core_split_product.test_any_magnitude_of_rows_and_columns
 test_split_product_within_a_row = test_core_split_product.test_magnitudes_within_a_row
@@ -115,10 +116,36 @@ def test_split_product_is_added_once(gpu):
     test_core_split_product.test_a_sum_of_parts_is_added_once()
 
 
+# By tensor cores in half types, where the GPU has them.
+on_hopper_or_not = pytest.mark.parametrize("hopper", (True, False), ids=("Hopper", "older"))
+
+
+@on_hopper_or_not
+@pytest.mark.parametrize("transposed", (True, False), ids=("transposed", "straight"))
+@pytest.mark.parametrize("sizes", test_core_sequence_product.SIZES, ids=str)
+def test_sequence_product(gpu, dtype, sizes, transposed, hopper):
+    gpu.start(1, hopper)
+    test_core_sequence_product.test_values(dtype, sizes, transposed)
+
+
+def test_tensor_cores_take_tf32_where_they_are(gpu):
+    operands = test_core_sequence_product.draw(torch.float32, 9, 20, 12, True)
+    products = []
+    for hopper in (True, False):
+        gpu.start(1, hopper)
+        products += [
+            test_core_sequence_product.multiply(torch.float32, *operands, True, tf32)
+            for tf32 in (1, 0)
+        ]
+    assert [torch.equal(product, products[-1]) for product in products] == [False, True, True, True]
+
+
 # T, B, H, I: a part; two of them, in two tiles each way, with three stages in the last of doubles
 @pytest.mark.parametrize("reverse", (0, 1))
 @pytest.mark.parametrize("sizes", ((1, 1, 1, 1), (3, 2, 5, 7), (13, 4, 24, 112), (4, 3, 8, 0)))
-def test_gradients(dtype, sizes, reverse):
+@on_hopper_or_not
+def test_gradients(gpu, dtype, sizes, reverse, hopper):
+    gpu.start(1, hopper)
     test_core_gradients.test_values(dtype, sizes, reverse)
 
 
@@ -136,8 +163,16 @@ SEQUENCES = ((1, 1, 1), (14, 4, 32), (5, 3, 33), (12, 2, 96), (3, 3, 101))
 @pytest.mark.parametrize("reverse", (0, 1))
 @pytest.mark.parametrize("sizes", SEQUENCES, ids=str)
 def test_sequence(gpu, dtype, sizes, reverse, kind):
-    gpu.start(1 if kind == "two rows" else sizes[1])
+    gpu.start(1 if kind == "two rows" else sizes[1], hopper=False)
     test_core_sequence.check_passes(dtype, sizes, reverse, kind == "packed")
+
+
+@pytest.mark.parametrize("dtype", (torch.float16, torch.bfloat16), ids=str)
+@pytest.mark.parametrize("packed", (0, 1))
+@pytest.mark.parametrize("reverse", (0, 1))
+@pytest.mark.parametrize("sizes", SEQUENCES, ids=str)
+def test_sequence_by_tensor_cores(dtype, sizes, reverse, packed):
+    test_core_sequence.check_passes(dtype, sizes, reverse, packed)
 
 
 @of_sequences

@@ -106,11 +106,11 @@ const unsigned char* given_by(unsigned thread, unsigned turn);
 // `from` of the lane at that distance in the same warp; each calls it.
 void exchange(const void* from, void* to, size_t size, int distance);
 
-// The product of a tensor core, m16n8k16 of halves: a's four words and b's two. A step's sum is
-// truncated. Each lane of the warp calls it.
+// The product of a tensor core, m16n8k16 of a type of 16 bits or m16n8k8 of TF32: a's four words
+// and b's two. A step's sum is truncated. Each lane of the warp calls it.
 void mma(const char* shape, const char* type, float& c0, float& c1, float& c2, float& c3,
          std::initializer_list<uint32_t> factors);
-// Two floats rounded to halves.
+// Two floats rounded to a type of 16 bits.
 uint32_t rounded_pair(const char* type, float high, float low);
 
 // ex2.approx.ftz and rcp.approx.ftz: without subnormal numbers. Theirs are within two units in the

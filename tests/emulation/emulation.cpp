@@ -42,6 +42,7 @@ std::vector<void*> entered;        // arrays in shared memory, by this block
 std::pair<char*, size_t> dynamic;  // memory in it, of a size
 cudaError_t last_error = cudaSuccess;
 int processors = 1;
+int capability = 9;  // major
 unsigned launches = 0;
 volatile sig_atomic_t fault = 0;
 bool backwards = false;
@@ -228,11 +229,11 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 
-// A Hopper GPU, but own_architecture() asks only where a file is compiled for one.
+// own_architecture() asks only where a file is compiled for a Hopper GPU.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = 0;
   if (attribute == cudaDevAttrMultiProcessorCount) *value = emulated::processors;
-  if (attribute == cudaDevAttrComputeCapabilityMajor) *value = 9;
+  if (attribute == cudaDevAttrComputeCapabilityMajor) *value = emulated::capability;
   return cudaSuccess;
 }
 
@@ -242,7 +243,8 @@ cudaError_t cudaGetLastError() {
   return error;
 }
 
-extern "C" void emulated_start(int32_t processors) {
+extern "C" void emulated_start(int32_t processors, int32_t capability) {
   emulated::processors = processors;
+  emulated::capability = capability;
   emulated::launches = 0;
 }

@@ -7,36 +7,59 @@
 
 namespace emulated {
 
-uint32_t rounded_pair(const char* type, float high, float low) {
+namespace {
+
+bool is_bfloat16(const char* type) {
+  if (strcmp(type, "bf16") == 0) return true;
   if (strcmp(type, "f16") != 0) __builtin_trap();
-  lltm_half halves[2];
-  lltm::store(low, &halves[0]);
-  lltm::store(high, &halves[1]);
-  return halves[0].bits | static_cast<uint32_t>(halves[1].bits) << 16;
+  return false;
 }
 
-// Lane 4g + q has of a, in rows g and g + 8, terms 2q and 2q + 1, and those eight later; of b the
-// same terms of column g; of c, in both rows, columns 2q and 2q + 1.
+// Any NaN becomes the same one.
+uint32_t rounded(bool is_bfloat16, float value) {
+  if (value != value) return 0x7fff;
+  lltm_bfloat16 brief;
+  lltm_half half;
+  lltm::store(value, &brief);
+  lltm::store(value, &half);
+  return is_bfloat16 ? brief.bits : half.bits;
+}
+
+}  // namespace
+
+uint32_t rounded_pair(const char* type, float high, float low) {
+  const bool brief = is_bfloat16(type);
+  return rounded(brief, low) | rounded(brief, high) << 16;
+}
+
+// Lane 4g + q has of a, in rows g and g + 8, the terms of its qth words, and those of four words
+// later; of b the same terms of column g; of c, in both rows, columns 2q and 2q + 1. A word has two
+// terms, or one of TF32.
 void mma(const char* shape, const char* type, float& c0, float& c1, float& c2, float& c3,
          std::initializer_list<uint32_t> factors) {
-  if (strcmp(shape, "m16n8k16") != 0 || strcmp(type, "f16") != 0) __builtin_trap();
+  const bool is_tf32 = strcmp(shape, "m16n8k8") == 0 && strcmp(type, "tf32") == 0;
+  if (!is_tf32 && strcmp(shape, "m16n8k16") != 0) __builtin_trap();
+  const bool brief = !is_tf32 && is_bfloat16(type);
+  const unsigned in_word = is_tf32 ? 1 : 2;
   const unsigned turn = give_to_warp(factors.begin(), factors.size() * sizeof(uint32_t), -1);
   const unsigned first = threadIdx.x / 32 * 32;
-  const auto value = [&](unsigned lane, int word, int half) {
-    lltm_half bits;
-    memcpy(&bits, given_by(first + lane, turn) + 4 * word + 2 * half, sizeof(bits));
-    return static_cast<double>(lltm::load(bits));
+  const auto value = [&](unsigned lane, int word, unsigned half) -> double {
+    uint32_t bits;
+    memcpy(&bits, given_by(first + lane, turn) + 4 * word, sizeof(bits));
+    if (is_tf32) return __uint_as_float(bits & 0xffffe000u);
+    const uint16_t short_bits = static_cast<uint16_t>(bits >> 16 * half);
+    return brief ? lltm::load(lltm_bfloat16{short_bits}) : lltm::load(lltm_half{short_bits});
   };
   const unsigned g = threadIdx.x % 32 / 4;
   const unsigned q = threadIdx.x % 4;
   float* const c[4] = {&c0, &c1, &c2, &c3};
   for (int i = 0; i < 4; ++i) {
     double sum = *c[i];
-    for (unsigned k = 0; k < 16; ++k) {
-      const unsigned lane = k % 8 / 2;
-      const int later = k / 8;
-      sum += value(4 * g + lane, 2 * later + i / 2, k % 2) *
-             value(4 * (2 * q + i % 2) + lane, 4 + later, k % 2);
+    for (unsigned k = 0; k < 8 * in_word; ++k) {
+      const unsigned lane = k / in_word % 4;
+      const int later = k / in_word / 4;
+      sum += value(4 * g + lane, 2 * later + i / 2, k % in_word) *
+             value(4 * (2 * q + i % 2) + lane, 4 + later, k % in_word);
     }
     *c[i] = static_cast<float>(sum);
     if (fabs(*c[i]) > fabs(sum)) *c[i] = nextafterf(*c[i], 0.0f);
