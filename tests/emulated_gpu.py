@@ -1,24 +1,29 @@
 """Compiles the core's CUDA kernels for the host, so that their values are tested without a GPU.
 
 A copy of the sources is made in which what only nvcc reads is C++: launches, arrays in shared
-memory, and inline assembly, of which ASSEMBLY knows every line. tests/emulation has the rest: a
-cuda_runtime.h, and what runs a block's threads. The library that comes out has the C functions of
+memory, and inline assembly, of which emulated_assembly.py knows every line. tests/emulation has the
+rest: a cuda_runtime.h, and what runs the threads. The library that comes out has the C functions of
 lltm.h, and takes pointers to the host's memory.
 """
 
 import ctypes
 import mmap
 import os
+import platform
 import re
 from multiprocessing.pool import ThreadPool
 
+import conftest
+import core_abi
+import pytest
 import torch
 from core_abi import Gpu
+from emulated_assembly import ASSEMBLY
 from repository import ROOT, run, tool
 
 CORE = ROOT / "cuda_core"
 EMULATION = ROOT / "tests" / "emulation"
-# Without an exchange between blocks.
+# Of the kernels whose blocks exchange values those of two types, up to 256 units: see TABLE.
 SOURCES = (
     "cell_fused.cu",
     "cell_kernels.cu",
@@ -29,6 +34,8 @@ SOURCES = (
     "sequence_block_bfloat16.cu",
     "sequence_block_float.cu",
     "sequence_block_half.cu",
+    "sequence_grid_float.cu",
+    "sequence_grid_half.cu",
     "sequence_product.cu",
     "split_product.cu",
     "step_fused.cu",
@@ -39,42 +46,14 @@ TENSOR_CORES = (
     "parameter_gradients",
     "sequence_block_bfloat16",
     "sequence_block_half",
+    "sequence_grid_float",
+    "sequence_grid_half",
     "sequence_product",
     "split_product",
 )
 FOR_HOPPER = ("-D__CUDA_ARCH_LIST__=900", "-DLLTM_TENSOR_CORES=1")
 # Its assembly is behind an #if that no host compiler takes.
 GUARDED = ("lltm_types.h",)
-IF = "{{ .reg .pred p; setp.ne.u32 p, %{}, 0; {} }}".format
-
-# What an instruction does to the operands of its statement, of which {0} is the first. An operand
-# is an expression of the source: the wrong one there is the wrong one here.
-ASSEMBLY = {
-    "ex2.approx.ftz.f32 %0, %1;": "{0} = emulated::exp2({1});",
-    "rcp.approx.ftz.f32 %0, %1;": "{0} = emulated::reciprocal({1});",
-    "slct.f32.f32 %0, %1, %2, %3;": "{0} = {3} >= 0.0f ? {1} : {2};",
-    IF(3, "selp.f32 %0, %2, %1, p;"): "{0} = {3} != 0 ? {2} : {1};",
-    IF(2, "@p st.global.u32 [%0], %1;"): "if ({2} != 0) memcpy({0}, &{1}, 4);",
-    IF(2, "@p st.global.u16 [%0], %1;"): "if ({2} != 0) memcpy({0}, &{1}, 2);",
-    IF(2, "@p ld.global.f32 %0, [%1];"): "if ({2} != 0) memcpy(&{0}, {1}, 4);",
-    IF(2, "@p ld.global.u16 %0, [%1];"): "if ({2} != 0) memcpy(&{0}, {1}, 2);",
-    IF(1, "@p prefetch.global.L2 [%0];"): "",
-    IF(5, "@p ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"): (
-        "if ({5} != 0) emulated::load_words({4}, {0}, {1}, {2}, {3});"
-    ),
-    "bar.sync 0;": "emulated::wait_for_block();",
-    # The beginnings of two in macros.
-    "mma.sync.aligned.": (
-        "emulated::mma(shape, type, {0}, {1}, {2}, {3}, {{{4}, {5}, {6}, {7}, {8}, {9}}});"
-    ),
-    "cvt.rn.": "{0} = emulated::rounded_pair(type, {1}, {2});",
-    "griddepcontrol.wait;": "",  # behind an #if too, but beside a launch
-    "griddepcontrol.launch_dependents;": "",
-    "ld.global.nc.v2.u32 {%0, %1}, [%2];": "emulated::load_words({2}, {0}, {1});",
-    "ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];": "emulated::load_words({4}, {0}, {1}, {2}, {3});",
-    "st.global.v2.u32 [%0], {%1, %2};": "emulated::store_words({0}, {1}, {2});",
-    "st.global.v4.u32 [%0], {%1, %2, %3, %4};": "emulated::store_words({0}, {1}, {2}, {3}, {4});",
-}
 # An inline assembly statement as far as its template, and an operand of one as far as its
 # expression; a launch; an array in shared memory.
 STATEMENT = re.compile(r'\basm\s*(?:volatile)?\s*\(\s*"([^"]*)"')
@@ -82,8 +61,11 @@ OPERAND = re.compile(r'"[^"]*"\s*\(')
 LAUNCH = re.compile(
     r"([\w:]+(?:<[\w, :]+>)?)\s*<<<([^,]+), ([^,]+), ([^,]+), stream>>>\(([^;]*)\);"
 )
-DYNAMIC = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")
+DYNAMIC = re.compile(r"extern __shared__ (?:__align__\(16\) )?(\w+) (\w+)\[\];")
 SHARED = re.compile(r"__shared__ ([^;]*?(\w+)(?:\[[^;]*\])?);")
+# A kernel that is launched by its address; of the tables of kernels the first ones.
+ADDRESS = re.compile(r"reinterpret_cast<const void\*>\(&(\w+<Shape>)\)")
+TABLE = re.compile(r"(return \{\{\n +// 256 units\n(?: +\w.*\n)+) +//[^}]*?\}\};")
 INCLUDE = re.compile(r'#include "([^"]+)"')
 
 
@@ -114,7 +96,7 @@ def without_assembly(name, text, used):
         template = match.group(1)
         if template not in ASSEMBLY:
             line = text.count("\n", 0, match.start()) + 1
-            raise LookupError(f"{name}:{line}: emulated_gpu.py knows no assembly {template!r}")
+            raise LookupError(f"{name}:{line}: emulated_assembly.py knows no {template!r}")
         used.add(template)
         end = closing(text, text.index("(", match.start()))
         statement = ASSEMBLY[template].format(*operands(text[match.end() : end]))
@@ -130,6 +112,8 @@ def translated(name, text, used):
     text = DYNAMIC.sub(r"\1* const \2 = static_cast<\1*>(emulated::dynamic_shared());", text)
     text = SHARED.sub(r"static \1; emulated::enter_shared(&\2, sizeof(\2));", text)
     text = LAUNCH.sub(r"emulated::launch(\2, \3, \4, [&] { \1(\5); });", text)
+    text = ADDRESS.sub(r"emulated::entry<&\1>()", text)
+    text = TABLE.sub(r"\1}};", text)
     for left in ("__shared__ ", "<<<"):
         if left in text:
             raise LookupError(f"{name}: emulated_gpu.py cannot read the line with {left}")
@@ -148,7 +132,7 @@ def copy_sources(folder):
         target.write_text(translated(name, text, used), encoding="utf-8")
     unused = set(ASSEMBLY) - used
     if unused:
-        raise LookupError(f"emulated_gpu.py has assembly that no source has: {sorted(unused)}")
+        raise LookupError(f"emulated_assembly.py has what no source has: {sorted(unused)}")
 
 
 def build(folder):
@@ -235,3 +219,24 @@ class EmulatedGpu(Gpu):
         """As if nothing had run on it yet, so that every test sees the same."""
         self.arrays = 0
         self.emulation.emulated_start(processors, 9 if hopper else 8)
+
+    def take_the_place(self, monkeypatch):
+        """Of a GPU, for the tests of one."""
+        self.start(processors=1)
+        monkeypatch.setattr(core_abi, "gpu", self)
+        monkeypatch.setattr(conftest, "why_missing", lambda device: None)
+        for copy in ("cuda", "clone"):
+            monkeypatch.setattr(torch.Tensor, copy, lambda tensor: self.put(tensor))
+        monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+        return self
+
+
+def made_once(tmp_path_factory):
+    """A fixture's: the emulated GPU, or the test is skipped."""
+    if platform.libc_ver()[0] != "glibc":
+        pytest.skip("the emulated GPU's threads need glibc's makecontext")
+    if not tool("g++"):
+        pytest.skip("no g++ on PATH")
+    folder = tmp_path_factory.getbasetemp()
+    # The workers of pytest -n have folders beside each other.
+    return EmulatedGpu(built_once(folder.parent if folder.name.startswith("popen") else folder))

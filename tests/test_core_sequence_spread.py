@@ -1,5 +1,6 @@
 """Sequences that spread over a Hopper GPU, through the core's C ABI."""
 
+import core_abi
 import pytest
 import torch
 from conftest import require_device
@@ -30,7 +31,7 @@ def spread(dtype, way, sizes, patience=0, tf32=0):
     assert core("sequence_plan", dtype)(way, tf32, *sizes, plan) == 0
     if plan.path != GRID:
         pytest.skip(f"{torch.cuda.get_device_name()} has no kernel that spreads {sizes}")
-    workspace = torch.empty(plan.workspace, dtype=torch.uint8, device="cuda")
+    workspace = torch.empty(plan.workspace, dtype=torch.uint8, device=core_abi.gpu.memory)
     failure = torch.zeros(1, dtype=torch.int32).cuda()
     options = Options(tf32, workspace.data_ptr(), failure.data_ptr(), patience)
     options.keep = workspace  # as long as the options
@@ -215,7 +216,7 @@ def test_a_block_that_waits_in_vain_says_so(dtype, sizes, tf32):
     """
     if tf32 and dtype != torch.float32:
         pytest.skip("TF32 is a kind of float32")
-    _, B, H = sizes
+    T, B, H = sizes
     arguments, _, gates, cell = draw_spread(dtype, sizes)
     options, failure = spread(dtype, 0, sizes, patience=1, tf32=tf32)
     got, new_cell = from_host(dtype, *sizes), from_host(dtype, *sizes)
@@ -229,7 +230,7 @@ def test_a_block_that_waits_in_vain_says_so(dtype, sizes, tf32):
     assert exact(carried).isnan().any()
 
     options, failure = spread(dtype, 1, sizes, patience=1, tf32=tf32)
-    d_gates, d_cell = from_host(dtype, 200, B, 3 * H), from_host(cell.dtype, B, H)
+    d_gates, d_cell = from_host(dtype, T, B, 3 * H), from_host(cell.dtype, B, H)
     tail = (None, gates, new_cell, None, None, d_cell, None, None, d_gates, options)
     assert core("sequence_backward", dtype)(*arguments, *tail) == 0
     assert failure.item() == 1
@@ -239,8 +240,7 @@ def test_a_block_that_waits_in_vain_says_so(dtype, sizes, tf32):
 def test_statuses_of_a_spread_launch(dtype):
     sizes = (6, 9, 256)
     arguments, _, gates, cell = draw_spread(dtype, sizes)
-    options, _ = spread(dtype, 0, sizes)
-    output = poisoned(dtype, *sizes)
+    (options, _), output = spread(dtype, 0, sizes), poisoned(dtype, *sizes)
     forward = core("sequence_forward", dtype)
     tail = (None, cell, output, None, None, None)
     assert forward(*arguments, None, gates, output, *tail, options) == -10

@@ -4,10 +4,8 @@ Other files' tests of a GPU, with an emulated one in its place: emulated_gpu.py.
 is seen where no GPU is.
 """
 
-import platform
 import re
 
-import conftest
 import core_abi
 import emulated_gpu as emulation
 import pytest
@@ -19,7 +17,6 @@ import test_core_split_product
 import test_core_step
 import torch
 from core_abi import CTYPES
-from repository import tool
 
 test_cell = test_core_cuda.test_forward_and_backward
 test_cell_statuses = test_core_cuda.test_statuses
@@ -49,26 +46,12 @@ test_split_product_statuses = test_core_split_product.test_statuses
 
 @pytest.fixture(scope="session")
 def emulated_gpu(tmp_path_factory):
-    if platform.libc_ver()[0] != "glibc":
-        pytest.skip("the emulated GPU's threads need glibc's makecontext")
-    if not tool("g++"):
-        pytest.skip("no g++ on PATH")
-    folder = tmp_path_factory.getbasetemp()
-    # The workers of pytest -n have folders beside each other.
-    return emulation.EmulatedGpu(
-        emulation.built_once(folder.parent if folder.name.startswith("popen") else folder)
-    )
+    return emulation.made_once(tmp_path_factory)
 
 
 @pytest.fixture(autouse=True)
 def gpu(emulated_gpu, monkeypatch):
-    emulated_gpu.start(processors=1)
-    monkeypatch.setattr(core_abi, "gpu", emulated_gpu)
-    monkeypatch.setattr(conftest, "why_missing", lambda device: None)
-    for copy in ("cuda", "clone"):
-        monkeypatch.setattr(torch.Tensor, copy, lambda tensor: emulated_gpu.put(tensor))
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    return emulated_gpu
+    return emulated_gpu.take_the_place(monkeypatch)
 
 
 @pytest.fixture(params=CTYPES, ids=str)
@@ -232,10 +215,10 @@ def test_changed_assembly_is_named(template, monkeypatch, tmp_path):
     """As if a source had another instruction than the one that is known, or no longer had it."""
     code = emulation.ASSEMBLY[template]
     monkeypatch.setitem(emulation.ASSEMBLY, "new " + template, code)
-    with pytest.raises(LookupError, match="no source has.*new " + re.escape(template)):
+    with pytest.raises(LookupError, match="no source has.*" + re.escape(repr("new " + template))):
         emulation.copy_sources(tmp_path)
     monkeypatch.delitem(emulation.ASSEMBLY, template)
-    named = r"\.cuh:\d+: emulated_gpu.py knows no assembly '" + re.escape(template)
+    named = r"\.cuh:\d+: emulated_assembly.py knows no " + re.escape(repr(template))
     with pytest.raises(LookupError, match=named):
         emulation.copy_sources(tmp_path)
 

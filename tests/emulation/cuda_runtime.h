@@ -62,7 +62,9 @@ enum { cudaSuccess = 0, cudaErrorMisalignedAddress = 716, cudaErrorLaunchFailure
 enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount,
   cudaDevAttrComputeCapabilityMajor,
-  cudaDevAttrComputeCapabilityMinor
+  cudaDevAttrComputeCapabilityMinor,
+  cudaDevAttrCooperativeLaunch,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin
 };
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
@@ -146,5 +148,7 @@ T __shfl_xor_sync(uint32_t, T value, int distance) {
   emulated::exchange(&value, &other, sizeof(T), distance);
   return other;
 }
+
+#include "cooperative.h"
 
 #endif  // LLTM_EMULATED_CUDA_RUNTIME_H_

@@ -1,49 +1,27 @@
-// Runs kernels: a block after the other, and in it a thread after the other, each on a stack of its
-// own until it waits. See cuda_runtime.h.
-#include "cuda_runtime.h"
-
-#include <setjmp.h>
+// Runs kernels: a block after the other, or all of them in turns, and in it a thread after the
+// other, each on a stack of its own until it waits. See cuda_runtime.h.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 
-#include <memory>
-#include <vector>
+#include "threads.h"
 
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace emulated {
+
+Block* block;
+Thread* current;
+unsigned launches = 0;
+cudaError_t last_error = cudaSuccess;
+
 namespace {
 
-const unsigned kWarp = 32;
-const size_t kStack = 256 * 1024;
-
-enum class Wait { kNothing, kWarp, kBlock, kEnd };
-
-struct Thread {
-  Wait wait = Wait::kNothing;
-  bool started = false;
-  int distance = 0;            // of the exchange that it waits for
-  unsigned exchanges = 0;      // so far
-  unsigned char given[2][24];  // in the last two: a lane may be one ahead of another
-  ucontext_t first;
-  jmp_buf later;
-  std::unique_ptr<char[]> stack{new char[kStack]};
-};
-
-std::vector<std::unique_ptr<Thread>> threads;
-Thread* current;
+Block alone;  // of launches that run a block after the other
 jmp_buf scheduler;
 void (*call_kernel)(const void*);
 const void* kernel;
-std::vector<void*> entered;        // arrays in shared memory, by this block
-std::pair<char*, size_t> dynamic;  // memory in it, of a size
-cudaError_t last_error = cudaSuccess;
-int processors = 1;
-int capability = 9;  // major
-unsigned launches = 0;
 volatile sig_atomic_t fault = 0;
 bool backwards = false;
 
@@ -51,20 +29,14 @@ bool backwards = false;
 void run_thread() {
   for (;;) {
     call_kernel(kernel);
-    current->wait = Wait::kEnd;
-    if (_setjmp(current->later) == 0) _longjmp(scheduler, 1);
+    wait(Wait::kEnd);
   }
-}
-
-void wait(Wait what) {
-  current->wait = what;
-  if (_setjmp(current->later) == 0) _longjmp(scheduler, 1);
 }
 
 // Until it waits.
 void resume(unsigned index) {
   threadIdx.x = index;
-  current = threads[index].get();
+  current = block->threads[index].get();
   current->wait = Wait::kNothing;
   if (_setjmp(scheduler) != 0) return;
   if (current->started) _longjmp(current->later, 1);
@@ -79,7 +51,7 @@ void resume(unsigned index) {
 bool fail(const char* what) {
   fprintf(stderr, "emulated kernel, block %u, thread %u: %s\n", blockIdx.x, threadIdx.x, what);
   last_error = cudaErrorLaunchFailure;
-  threads.clear();  // with the stacks that it leaves behind
+  block->threads.clear();  // with the stacks that it leaves behind
   return false;
 }
 
@@ -113,18 +85,23 @@ class FaultsCaught {
 // block, warp and lane come first. Of five, because a function may launch up to four kernels.
 unsigned nth(unsigned n, unsigned count) { return backwards ? count - 1 - n : n; }
 
-// A warp, until all its threads wait for the block or have ended.
+// A warp, until all its threads wait for the block, or for their next turn, or have ended.
 bool run_warp(unsigned first, unsigned count) {
+  const auto& threads = block->threads;
+  for (unsigned i = 0; i < count; ++i) {
+    if (threads[first + i]->wait == Wait::kTurn) threads[first + i]->wait = Wait::kNothing;
+  }
   for (;;) {
-    unsigned waiting = 0;
+    unsigned waiting = 0, later = 0;
     for (unsigned n = 0; n < count; ++n) {
       const unsigned index = first + nth(n, count);
       if (threads[index]->wait == Wait::kNothing) resume(index);
       if (fault == SIGILL || fault == SIGTRAP) return fail("an index beyond an array");
       if (fault) return fail("an address outside of the arrays");
       waiting += threads[index]->wait == Wait::kWarp;
+      later += threads[index]->wait == Wait::kTurn;
     }
-    if (waiting == 0) return true;
+    if (waiting == 0 || later > 0) return true;
     if (waiting < count) return fail("not all threads of a warp come to a shuffle");
     for (unsigned i = 0; i < count; ++i) {
       if (threads[first + i]->distance != threads[first]->distance) {
@@ -135,116 +112,104 @@ bool run_warp(unsigned first, unsigned count) {
   }
 }
 
-bool run_block(unsigned count) {
-  entered.clear();
-  while (threads.size() < count) threads.emplace_back(new Thread);
-  for (unsigned i = 0; i < count; ++i) threads[i]->wait = Wait::kNothing;
-  const unsigned warps = (count + kWarp - 1) / kWarp;
-  for (;;) {
-    for (unsigned n = 0; n < warps; ++n) {
-      const unsigned first = nth(n, warps) * kWarp;
-      if (!run_warp(first, count - first < kWarp ? count - first : kWarp)) return false;
-    }
-    unsigned ended = 0;
-    for (unsigned i = 0; i < count; ++i) ended += threads[i]->wait == Wait::kEnd;
-    if (ended == count) return true;
-    if (ended > 0) return fail("not all threads of a block come to a barrier");
-    for (unsigned i = 0; i < count; ++i) threads[i]->wait = Wait::kNothing;
+void begin_block(Block* one, unsigned count) {
+  block = one;
+  block->ended = false;
+  block->entered.clear();
+  while (block->threads.size() < count) block->threads.emplace_back(new Thread);
+  for (unsigned i = 0; i < count; ++i) {
+    block->threads[i]->wait = Wait::kNothing;
+    block->threads[i]->copies.assign(1, {});
   }
+}
+
+// As far as the next barrier, or until its threads wait for another block.
+bool run_on(unsigned count) {
+  const auto& threads = block->threads;
+  const unsigned warps = (count + kWarp - 1) / kWarp;
+  for (unsigned n = 0; n < warps; ++n) {
+    const unsigned first = nth(n, warps) * kWarp;
+    if (!run_warp(first, count - first < kWarp ? count - first : kWarp)) return false;
+  }
+  unsigned ended = 0, at_barrier = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    ended += threads[i]->wait == Wait::kEnd;
+    at_barrier += threads[i]->wait == Wait::kBlock;
+  }
+  block->ended = ended == count;
+  if (ended + at_barrier < count || block->ended) return true;
+  if (ended > 0) return fail("not all threads of a block come to a barrier");
+  for (unsigned i = 0; i < count; ++i) threads[i]->wait = Wait::kNothing;
+  return true;
 }
 
 void make_dynamic(size_t size) {
   const size_t page = 1 << 16;  // of any system
-  const size_t room = (size + page - 1) / page * page;
+  const auto pages_of = [](size_t bytes) { return (bytes + page - 1) / page * page; };
+  size = (size + 15) / 16 * 16;  // so are its addresses
+  const auto before = block->dynamic;
+  if (size == before.second) return;
+  if (before.first) {
+    const size_t room = pages_of(before.second);
+    munmap(before.first + before.second - room, room + page);
+  }
+  const size_t room = pages_of(size);
   void* const pages =
       mmap(nullptr, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED || mprotect(static_cast<char*>(pages) + room, page, PROT_NONE)) abort();
-  dynamic = {static_cast<char*>(pages) + room - size, size};
+  block->dynamic = {static_cast<char*>(pages) + room - size, size};
+}
+
+void begin_launch(dim3 blocks, unsigned count, void (*call)(const void*), const void* of) {
+  call_kernel = call;
+  kernel = of;
+  backwards = launches++ % 5 % 4 != 0;
+  gridDim = blocks;
+  blockDim.x = count;
 }
 
 }  // namespace
 
+void wait(Wait what) {
+  current->wait = what;
+  if (_setjmp(current->later) == 0) _longjmp(scheduler, 1);
+}
+
 void run_blocks(dim3 blocks, unsigned count, size_t shared, void (*call)(const void*),
                 const void* of) {
-  call_kernel = call;
-  kernel = of;
   const FaultsCaught caught;
-  backwards = launches++ % 5 % 4 != 0;
-  gridDim = blocks;
-  blockDim.x = count;
-  if (shared != dynamic.second) make_dynamic(shared);
+  begin_launch(blocks, count, call, of);
+  block = &alone;
+  make_dynamic(shared);
   const unsigned all = blocks.x * blocks.y;
   for (unsigned n = 0; n < all; ++n) {
     blockIdx.x = nth(n, all) % blocks.x;
     blockIdx.y = nth(n, all) / blocks.x;
-    if (!run_block(count)) return;
+    for (begin_block(&alone, count); !block->ended;) {
+      if (!run_on(count)) return;
+    }
   }
 }
 
-void enter_shared(void* array, size_t size, int byte) {
-  for (void* const other : entered) {
-    if (other == array) return;
+void run_together(dim3 blocks, unsigned count, size_t shared, void (*call)(const void*),
+                  const void* of) {
+  static std::vector<std::unique_ptr<Block>> grid;
+  const FaultsCaught caught;
+  begin_launch(blocks, count, call, of);
+  while (grid.size() < blocks.x) grid.emplace_back(new Block);
+  for (unsigned n = 0; n < blocks.x; ++n) {
+    begin_block(grid[n].get(), count);
+    make_dynamic(shared);
   }
-  entered.push_back(array);
-  memset(array, byte, size);
-}
-
-void* dynamic_shared() {
-  enter_shared(dynamic.first, dynamic.second, 0x7b);
-  return dynamic.first;
-}
-
-void check_alignment(const void* p, size_t size) {
-  if (reinterpret_cast<uintptr_t>(p) % size != 0) last_error = cudaErrorMisalignedAddress;
-}
-
-void wait_for_block() { wait(Wait::kBlock); }
-
-void wait_for_warp() {
-  current->distance = 0;
-  wait(Wait::kWarp);
-}
-
-unsigned give_to_warp(const void* from, size_t size, int what) {
-  const unsigned turn = current->exchanges++ % 2;
-  memcpy(current->given[turn], from, size);
-  current->distance = what;
-  wait(Wait::kWarp);
-  return turn;
-}
-
-const unsigned char* given_by(unsigned thread, unsigned turn) {
-  return threads[thread]->given[turn];
-}
-
-void exchange(const void* from, void* to, size_t size, int distance) {
-  const unsigned turn = give_to_warp(from, size, distance);
-  memcpy(to, given_by(threadIdx.x ^ static_cast<unsigned>(distance), turn), size);
+  for (unsigned ended = 0; ended < blocks.x;) {
+    ended = 0;
+    for (unsigned n = 0; n < blocks.x; ++n) {
+      blockIdx.x = nth(n, blocks.x);
+      block = grid[blockIdx.x].get();
+      if (!block->ended && !run_on(count)) return grid.clear();
+      ended += block->ended;
+    }
+  }
 }
 
 }  // namespace emulated
-
-cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
-  return cudaSuccess;
-}
-
-// own_architecture() asks only where a file is compiled for a Hopper GPU.
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = 0;
-  if (attribute == cudaDevAttrMultiProcessorCount) *value = emulated::processors;
-  if (attribute == cudaDevAttrComputeCapabilityMajor) *value = emulated::capability;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGetLastError() {
-  const cudaError_t error = emulated::last_error;
-  emulated::last_error = cudaSuccess;
-  return error;
-}
-
-extern "C" void emulated_start(int32_t processors, int32_t capability) {
-  emulated::processors = processors;
-  emulated::capability = capability;
-  emulated::launches = 0;
-}

@@ -1,4 +1,4 @@
-// In place of sequence_grid_*.cu: the emulated GPU has no kernels whose blocks exchange values.
+// In place of the sequence_grid_*.cu that the emulated GPU does not have.
 #include "sequence_paths.cuh"
 
 namespace lltm {
@@ -16,13 +16,9 @@ int32_t launch_grid(const Arguments<S>&, const lltm_sequence_options&, cudaStrea
   template GridPlan plan_grid(const Arguments<S>&, bool); \
   template int32_t launch_grid(const Arguments<S>&, const lltm_sequence_options&, cudaStream_t);
 
-LLTM_INSTANTIATE(SequenceForward, float)
 LLTM_INSTANTIATE(SequenceForward, double)
-LLTM_INSTANTIATE(SequenceForward, lltm_half)
 LLTM_INSTANTIATE(SequenceForward, lltm_bfloat16)
-LLTM_INSTANTIATE(SequenceBackward, float)
 LLTM_INSTANTIATE(SequenceBackward, double)
-LLTM_INSTANTIATE(SequenceBackward, lltm_half)
 LLTM_INSTANTIATE(SequenceBackward, lltm_bfloat16)
 
 }  // namespace lltm

@@ -43,24 +43,30 @@ void mma(const char* shape, const char* type, float& c0, float& c1, float& c2, f
   const unsigned in_word = is_tf32 ? 1 : 2;
   const unsigned turn = give_to_warp(factors.begin(), factors.size() * sizeof(uint32_t), -1);
   const unsigned first = threadIdx.x / 32 * 32;
-  const auto value = [&](unsigned lane, int word, unsigned half) -> double {
-    uint32_t bits;
-    memcpy(&bits, given_by(first + lane, turn) + 4 * word, sizeof(bits));
-    if (is_tf32) return __uint_as_float(bits & 0xffffe000u);
-    const uint16_t short_bits = static_cast<uint16_t>(bits >> 16 * half);
-    return brief ? lltm::load(lltm_bfloat16{short_bits}) : lltm::load(lltm_half{short_bits});
-  };
   const unsigned g = threadIdx.x % 32 / 4;
   const unsigned q = threadIdx.x % 4;
+  // Of word `word` of four lanes of the operand, and of the word `next` further: all terms.
+  const unsigned terms = 8 * in_word;
+  const auto line = [&](double* values, unsigned four, int word, int next) {
+    for (unsigned k = 0; k < terms; ++k) {
+      const unsigned char* const words = given_by(first + 4 * four + k / in_word % 4, turn);
+      uint32_t bits;
+      memcpy(&bits, words + 4 * (word + (k / in_word / 4) * next), sizeof(bits));
+      const uint16_t short_bits = static_cast<uint16_t>(bits >> 16 * (k % in_word));
+      values[k] = is_tf32 ? __uint_as_float(bits & 0xffffe000u)
+                  : brief ? lltm::load(lltm_bfloat16{short_bits})
+                          : lltm::load(lltm_half{short_bits});
+    }
+  };
+  double rows[2][16], columns[2][16];
+  for (int i = 0; i < 2; ++i) {
+    line(rows[i], g, i, 2);
+    line(columns[i], 2 * q + i, 4, 1);
+  }
   float* const c[4] = {&c0, &c1, &c2, &c3};
   for (int i = 0; i < 4; ++i) {
     double sum = *c[i];
-    for (unsigned k = 0; k < 8 * in_word; ++k) {
-      const unsigned lane = k / in_word % 4;
-      const int later = k / in_word / 4;
-      sum += value(4 * g + lane, 2 * later + i / 2, k % in_word) *
-             value(4 * (2 * q + i % 2) + lane, 4 + later, k % in_word);
-    }
+    for (unsigned k = 0; k < terms; ++k) sum += rows[i / 2][k] * columns[i % 2][k];
     *c[i] = static_cast<float>(sum);
     if (fabs(*c[i]) > fabs(sum)) *c[i] = nextafterf(*c[i], 0.0f);
   }

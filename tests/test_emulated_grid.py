@@ -1,0 +1,69 @@
+"""The kernels whose blocks exchange values, on a CPU that runs all their blocks in turns.
+
+As test_emulated_kernels.py, for the smallest ones of the grid. What a GPU may reorder in its memory
+does not show here.
+"""
+
+import emulated_gpu as emulation
+import pytest
+import test_core_sequence_spread as spread
+import torch
+from sequence_helpers import ragged
+
+
+@pytest.fixture(scope="session")
+def emulated_gpu(tmp_path_factory):
+    return emulation.made_once(tmp_path_factory)
+
+
+@pytest.fixture(autouse=True)
+def gpu(emulated_gpu, monkeypatch):
+    return emulated_gpu.take_the_place(monkeypatch)
+
+
+of_floats = pytest.mark.parametrize("dtype", (torch.float32, torch.float16), ids=str)
+
+# (multiprocessors, steps, batch_size, state_size, packed): blocks of 16 units, and of 32; padded
+# units and rows; groups of rows that take turns
+SIZES = ((132, 5, 3, 130, True), (16, 4, 12, 256, False), (8, 5, 20, 200, True))
+
+
+@of_floats
+@pytest.mark.parametrize("processors, steps, batch_size, state_size, packed", SIZES)
+def test_values(gpu, dtype, processors, steps, batch_size, state_size, packed):
+    gpu.start(processors)
+    batch_sizes = ragged(steps, batch_size).tolist() if packed else None
+    spread.check_spread(dtype, (steps, batch_size, state_size), batch_size % 2, batch_sizes)
+
+
+@pytest.mark.parametrize("processors, steps, batch_size, state_size, packed", SIZES)
+def test_values_in_tf32(gpu, processors, steps, batch_size, state_size, packed):
+    gpu.start(processors)
+    spread.test_spread_at_the_accuracy_of_tf32((steps, batch_size, state_size), packed)
+
+
+def test_the_exchange_begins_anew(gpu):
+    gpu.start(16)
+    spread.test_spread_at_the_accuracy_of_tf32((140, 9, 132), False)
+
+
+@pytest.mark.parametrize(
+    "dtype, tf32", ((torch.float32, 0), (torch.float32, 1), (torch.float16, 0))
+)
+def test_nan_stays_in_its_row(gpu, dtype, tf32):
+    gpu.start(132)
+    spread.test_a_spread_step_with_nan_stays_in_its_row(dtype, 256, tf32)
+
+
+@pytest.mark.parametrize(
+    "dtype, tf32", ((torch.float32, 0), (torch.float32, 1), (torch.float16, 0))
+)
+def test_a_block_that_waits_in_vain_says_so(gpu, dtype, tf32):
+    gpu.start(132)
+    spread.test_a_block_that_waits_in_vain_says_so(dtype, (8, 20, 256), tf32)
+
+
+@of_floats
+def test_statuses(gpu, dtype):
+    gpu.start(132)
+    spread.test_statuses_of_a_spread_launch(dtype)
