@@ -133,6 +133,19 @@ def second_gpu_target(request):
     yield from usable(request.param)
 
 
+@pytest.fixture(scope="session")
+def emulated_gpu(tmp_path_factory):
+    import emulated_gpu  # which imports this file
+
+    return emulated_gpu.made_once(tmp_path_factory)
+
+
+@pytest.fixture
+def gpu(emulated_gpu, monkeypatch):
+    """One that is emulated, in the place of a GPU."""
+    return emulated_gpu.take_the_place(monkeypatch)
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(20)

@@ -4,23 +4,12 @@ As test_emulated_kernels.py, for the smallest ones of the grid. What a GPU may r
 does not show here.
 """
 
-import emulated_gpu as emulation
 import pytest
 import test_core_sequence_spread as spread
 import torch
 from sequence_helpers import ragged
 
-
-@pytest.fixture(scope="session")
-def emulated_gpu(tmp_path_factory):
-    return emulation.made_once(tmp_path_factory)
-
-
-@pytest.fixture(autouse=True)
-def gpu(emulated_gpu, monkeypatch):
-    return emulated_gpu.take_the_place(monkeypatch)
-
-
+pytestmark = pytest.mark.usefixtures("gpu")
 of_floats = pytest.mark.parametrize("dtype", (torch.float32, torch.float16), ids=str)
 
 # (multiprocessors, steps, batch_size, state_size, packed): blocks of 16 units, and of 32; padded

@@ -44,14 +44,7 @@ test_split_product_in_the_end = (
 test_split_product_statuses = test_core_split_product.test_statuses
 
 
-@pytest.fixture(scope="session")
-def emulated_gpu(tmp_path_factory):
-    return emulation.made_once(tmp_path_factory)
-
-
-@pytest.fixture(autouse=True)
-def gpu(emulated_gpu, monkeypatch):
-    return emulated_gpu.take_the_place(monkeypatch)
+pytestmark = pytest.mark.usefixtures("gpu")
 
 
 @pytest.fixture(params=CTYPES, ids=str)
