@@ -236,7 +236,7 @@ class GridBackward : GridBlock<Shape> {
 };
 
 template <typename Shape>
-__global__ void __launch_bounds__(Shape::kThreads, 1)
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kSideBySide)
     grid_backward_kernel(const SequenceBackward<typename Shape::S> a, const GridLaunch launch) {
 #ifdef LLTM_TENSOR_CORES
   extern __shared__ __align__(16) char memory[];

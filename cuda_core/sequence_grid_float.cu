@@ -16,11 +16,12 @@ GridTable forward_table_of_tf32() {
       // 256 units
       Short::forward<16, 8, 1, 1, 1>(500),
       Short::forward<32, 8, 1, 1, 1>(600),
-      Short::forward_in_turns<32, 16, 1, 1, 2>(4),
+      Short::forward_in_turns<32, 16, 1, 1, 2>(1),
+      Short::forward_side_by_side<4, 16, 16, 2, 2, 4, 4>(2),
       // 512
       Short::forward<16, 8, 2, 1, 2>(500),
       Short::forward<32, 8, 2, 2, 2>(600),
-      Short::forward_in_turns<32, 16, 2, 2, 4>(8),
+      Short::forward_side_by_side<2, 16, 16, 2, 2, 4>(8, 500),
       // 640 and 768
       Short::forward<16, 8, 2, 2, 2, 10>(500),
       Short::forward<32, 8, 2, 2, 2, 10>(500),

@@ -17,13 +17,14 @@ struct GridKernel {
   const void* kernel;
   size_t (*memory_bytes)(int turns);
   int threads;
-  int cluster;     // blocks
-  int padded;      // units
-  int units;       // of a block
-  int rows;        // of a group
-  int bytes;       // exchanged, of a unit of a row
-  bool has_laps;   // words say of which lap of the ring they are
-  int most_turns;  // with more, the next kernel or steps one by one are as fast
+  int cluster;       // blocks
+  int side_by_side;  // blocks of a multiprocessor
+  int padded;        // units
+  int units;         // of a block
+  int rows;          // of a group
+  int bytes;         // exchanged, of a unit of a row
+  bool has_laps;     // words say of which lap of the ring they are
+  int most_turns;    // with more, the next kernel or steps one by one are as fast
   int clocks_to_send;
 };
 
@@ -34,6 +35,7 @@ GridKernel grid_kernel(const void* kernel, int most_turns, int clocks_to_send) {
           &Shape::memory_bytes,
           Shape::kThreads,
           Shape::kCluster,
+          Shape::kSideBySide,
           Shape::kPadded,
           Shape::kUnits,
           Shape::kRows,
@@ -70,6 +72,13 @@ class GridKernels {
     return forward_of<
         ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps, 1, false>>(
         most_turns, clocks_to_send);
+  }
+  // More blocks than multiprocessors: one multiplies while another one waits.
+  template <int kSideBySide, int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth,
+            int kWarps = 8>
+  static GridKernel forward_side_by_side(int most_turns, int clocks_to_send = kClocksToSend) {
+    return forward_of<ForwardShape<Format, S, kUnits, kRows, kChunks, kInRegisters, kDepth, kWarps,
+                                   1, false, kSideBySide>>(most_turns, clocks_to_send);
   }
   template <int kUnits, int kRows, int kChunks, int kInRegisters, int kDepth, int kWarps = 8>
   static GridKernel backward(int clocks_to_send = kClocksToSend) {
@@ -110,9 +119,10 @@ class GridKernelLaunch {
   GridKernelLaunch(const GridKernel& kernel, int blocks, int turns)
       : kernel(kernel), blocks(blocks), memory(kernel.memory_bytes(turns)) {}
 
-  // Whether the GPU has room for all clusters at once; a part of it may lack a processor.
+  // Whether the GPU has room for all blocks at once; a part of it may lack a processor of a
+  // cluster.
   bool has_room() const {
-    if (kernel.cluster == 1) return true;
+    if (kernel.cluster == 1) return kernel.side_by_side == 1 || are_side_by_side();
     int clusters = 0;
 #if CUDART_VERSION >= 12010
     cudaLaunchAttribute attributes[2] = {};
@@ -141,6 +151,16 @@ class GridKernelLaunch {
   }
 
  private:
+  bool are_side_by_side() const {
+    int count = 0;
+    cudaError_t status = prepare();
+    if (status == cudaSuccess)
+      status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel.kernel, kernel.threads,
+                                                             memory);
+    if (status != cudaSuccess) cudaGetLastError();
+    return count >= kernel.side_by_side;
+  }
+
 #if CUDART_VERSION >= 12010
   // The first attribute is the cluster's size, the second that the launch is cooperative.
   cudaLaunchConfig_t configuration(cudaLaunchAttribute* attributes, unsigned count,

@@ -43,7 +43,7 @@ inline GridChoice choose(const GridTable& table, const SequenceShape& s) {
     if (!kernel.kernel) break;
     if (s.state_size > kernel.padded) continue;
     const int slices = kernel.padded / kernel.units;
-    const int64_t most = processors / slices;
+    const int64_t most = processors * kernel.side_by_side / slices;
     if (most == 0) continue;
     const int64_t groups = (s.batch_size + kernel.rows - 1) / kernel.rows;
     if (groups > most * kernel.most_turns) continue;

@@ -1,7 +1,8 @@
 // How much a block of a sequence spread over the GPU has of what, and its shared memory.
 //
 // kUnits: whose values it computes, of kRows rows at a time. kChunks: of K, that a warp multiplies;
-// the first kInRegisters of them stay in registers. kDepth: pieces under way.
+// the first kInRegisters of them stay in registers. kDepth: pieces under way. kSideBySide: blocks
+// of a multiprocessor.
 #ifndef LLTM_SEQUENCE_GRID_SHAPES_CUH_
 #define LLTM_SEQUENCE_GRID_SHAPES_CUH_
 
@@ -15,7 +16,8 @@ namespace lltm {
 namespace {
 
 template <typename Format, typename Storage, int kUnits_, int kRows_, int kChunks_,
-          int kInRegisters_, int kDepth_, int kWarps_, int kCluster_, bool kOneGroup_>
+          int kInRegisters_, int kDepth_, int kWarps_, int kCluster_, bool kOneGroup_,
+          int kSideBySide_ = 1>
 struct ForwardShape {
   typedef Format Numbers;
   typedef Storage S;
@@ -28,6 +30,7 @@ struct ForwardShape {
   static const bool kOneGroup = kOneGroup_;
   static const int kCluster = kCluster_;
   static const int kThreads = 32 * kWarps;
+  static const int kSideBySide = kSideBySide_;
   typedef lltm::Item<kUnits, kRows, kThreads> Item;
   // Whether a thread that fetches has the item that it fetches for in place of its own: that takes
   // fewer registers going forward, and more going backward.
@@ -43,7 +46,7 @@ struct ForwardShape {
   static const int kBytes = sizeof(typename Format::Sent) / 2;
 
   struct Memory {
-    LaneUnits<typename Format::Units> weights[kWarps][kShared > 0 ? kShared : 1]
+    LaneUnits<typename Format::Units> weights[kShared > 0 ? kWarps : 1][kShared > 0 ? kShared : 1]
                                              [kGates * kCluster * kUnits / 16];
     PartialSums sums;
     Pair<S> gates[kCopiesAhead + 1][3][Item::kCount];
@@ -74,6 +77,7 @@ struct BackwardShape {
   static const bool kOneGroup = kOneGroup_;
   static const int kCluster = kCluster_;
   static const int kThreads = 32 * kWarps;
+  static const int kSideBySide = 1;
   typedef lltm::Item<kUnits, kRows, kThreads> Item;
   static const bool kOneItem = false;
   // Runs of eight take many instructions: so many of them straight on take longer to fetch.
@@ -96,7 +100,7 @@ struct BackwardShape {
   static const bool kHandsOver = Item::kFirstFetcher > 0;
 
   struct Memory {
-    LaneUnits<typename Format::Units> weights[kWarps][kShared > 0 ? kShared : 1]
+    LaneUnits<typename Format::Units> weights[kShared > 0 ? kWarps : 1][kShared > 0 ? kShared : 1]
                                              [kCluster * kUnits / 16];
     PartialSums sums;
     Pair<S> saved[kCopiesAhead + 1][kSaved][Item::kCount];

@@ -17,17 +17,18 @@ struct SixteenBitKernels {
         // 256 units
         Of::template forward<16, 8, 1, 1, 1>(),
         Of::template forward<32, 8, 1, 1, 1>(500),
-        Of::template forward_in_turns<32, 16, 1, 1, 2>(4),
+        Of::template forward_side_by_side<4, 16, 16, 2, 2, 4, 4>(2),
         // 512
         Of::template forward<16, 8, 2, 1, 2>(500),
         Of::template forward<32, 8, 2, 2, 2>(600),
-        Of::template forward_in_turns<32, 16, 2, 2, 4>(8),
+        Of::template forward_side_by_side<2, 16, 16, 2, 2, 4>(8, 500),
         // 640 and 768
         Of::template forward<16, 8, 4, 4, 4, 5>(),
         Of::template forward<32, 8, 2, 2, 2, 10>(500),
         Of::template forward<16, 8, 3, 2, 3>(500),
         Of::template forward_in_turns<32, 8, 3, 3, 3>(2),
-        Of::template forward_in_turns<32, 8, 2, 2, 2, 10>(8),
+        Of::template forward_in_turns<32, 8, 2, 2, 2, 10>(3),
+        Of::template forward_side_by_side<2, 16, 16, 4, 4, 4, 5>(4),
         Of::template forward_in_turns<32, 8, 3, 3, 3>(8),
         // 1024
         Of::template forward<16, 8, 4, 2, 4>(500),

@@ -78,7 +78,7 @@ def test_spread_packed_data(dtype, sizes, reverse):
 
 # As long as an exchange of 32 slots, 64 and 128, one step less and more; in turns; clusters.
 AROUND = tuple((steps, 16, 256) for steps in (31, 32, 33, 64, 65, 128, 129, 257))
-AROUND += ((32, 64, 1024), (33, 64, 1024), (65, 256, 256), (150, 16, 2048), (150, 8, 1000))
+AROUND += ((32, 64, 1024), (33, 64, 1024), (33, 600, 256), (150, 16, 2048), (150, 8, 1000))
 
 
 @pytest.mark.parametrize("packed", (False, True))
