@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include "device.cuh"
 #include "sequence_grid_backward.cuh"
 #include "sequence_grid_forward.cuh"
 
@@ -122,7 +123,7 @@ class GridKernelLaunch {
   // Whether the GPU has room for all blocks at once; a part of it may lack a processor of a
   // cluster.
   bool has_room() const {
-    if (kernel.cluster == 1) return kernel.side_by_side == 1 || are_side_by_side();
+    if (kernel.cluster == 1) return kernel.side_by_side == 1 || fit_side_by_side();
     int clusters = 0;
 #if CUDART_VERSION >= 12010
     cudaLaunchAttribute attributes[2] = {};
@@ -151,7 +152,7 @@ class GridKernelLaunch {
   }
 
  private:
-  bool are_side_by_side() const {
+  bool fit_side_by_side() const {
     int count = 0;
     cudaError_t status = prepare();
     if (status == cudaSuccess)
@@ -180,9 +181,11 @@ class GridKernelLaunch {
   }
 #endif
 
+  // The most that a block may have, whatever this launch takes: between this and the launch another
+  // thread may launch the kernel with less.
   cudaError_t prepare() const {
     return cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                static_cast<int>(memory));
+                                device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
   }
 
   const GridKernel& kernel;

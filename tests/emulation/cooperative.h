@@ -62,6 +62,8 @@ void wait_for_copies(int left);
 unsigned ticks();
 long long ticks_of_turn();
 
+// Whether a launch of it may ask for so much.
+bool may_have(const void* kernel, size_t shared);
 // All blocks at once.
 void run_together(dim3 blocks, unsigned threads, size_t shared, void (*call)(const void*),
                   const void* kernel);
@@ -101,6 +103,7 @@ inline void __threadfence_system() {}
 
 inline cudaError_t cudaLaunchCooperativeKernel(const void* entry, dim3 blocks, dim3 threads,
                                                void** parameters, size_t shared, cudaStream_t) {
+  if (!emulated::may_have(entry, shared)) return cudaErrorInvalidValue;
   emulated::run_together(blocks, threads.x, shared,
                          reinterpret_cast<void (*)(const void*)>(const_cast<void*>(entry)),
                          parameters);

@@ -58,7 +58,12 @@ inline void atomicMax(uint32_t* p, uint32_t value) { *p = max(*p, value); }
 
 typedef int cudaError_t;
 typedef struct CUstream_st* cudaStream_t;
-enum { cudaSuccess = 0, cudaErrorMisalignedAddress = 716, cudaErrorLaunchFailure = 719 };
+enum {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMisalignedAddress = 716,
+  cudaErrorLaunchFailure = 719
+};
 enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount,
   cudaDevAttrComputeCapabilityMajor,
@@ -76,7 +81,8 @@ inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, co
   return cudaSuccess;
 }
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
-inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+// For good, where it is less than before: another thread may always have been there last.
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int shared);
 inline cudaError_t cudaMemsetAsync(void* p, int value, size_t bytes, cudaStream_t) {
   memset(p, value, bytes);
   return cudaSuccess;

@@ -1,4 +1,6 @@
 // What a kernel's threads call, and the host code around it. See cuda_runtime.h.
+#include <map>
+
 #include "threads.h"
 
 namespace emulated {
@@ -6,7 +8,8 @@ namespace {
 
 long long now = 0;
 int processors = 1;
-int capability = 9;  // major
+int capability = 9;                         // major
+std::map<const void*, size_t> most_shared;  // of a kernel
 
 }  // namespace
 
@@ -96,6 +99,16 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   return cudaSuccess;
 }
 
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int shared) {
+  size_t& most = emulated::most_shared.emplace(kernel, shared).first->second;
+  if (static_cast<size_t>(shared) < most) most = static_cast<size_t>(shared);
+  return cudaSuccess;
+}
+
+bool emulated::may_have(const void* kernel, size_t shared) {
+  return shared <= most_shared.emplace(kernel, 48 << 10).first->second;
+}
+
 cudaError_t cudaGetLastError() {
   const cudaError_t error = emulated::last_error;
   emulated::last_error = cudaSuccess;
@@ -106,4 +119,5 @@ extern "C" void emulated_start(int32_t processors, int32_t capability) {
   emulated::processors = processors;
   emulated::capability = capability;
   emulated::launches = 0;
+  emulated::most_shared.clear();
 }
