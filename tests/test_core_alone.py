@@ -77,6 +77,7 @@ def host_objects(request, tmp_path_factory):
 def cuda_objects(tmp_path_factory, nvcc):
     """As C++14, without torch's include path; -arch by nvcc's default. Linked, never run."""
     flags = ("-std=c++14", "-Xcompiler", "-fPIC", "-Xcicc", "-O0", "-Xptxas", "-O0")
+    flags += ("-Werror", "all-warnings")
     return compile_all(nvcc, CUDA, tmp_path_factory.mktemp("cuda"), *flags, *TORCH_NVCC_DEFINES)
 
 

@@ -51,7 +51,7 @@ def test_a_users_program_passes_and_wrong_uses_are_found(tmp_path):
         if comment:
             wanted.add((number, comment.group(1)))
     assert found == wanted and len(wanted) > 10
-    if TORCH >= (2, 13):
+    if TORCH >= (2, 13):  # an older one's own annotations say too little for these
         assert [line for line in lines if line.startswith("lltm_decoupled/")] == []
 
 
