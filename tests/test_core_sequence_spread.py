@@ -78,7 +78,8 @@ def test_spread_packed_data(dtype, sizes, reverse):
 
 # As long as an exchange of 32 slots, 64 and 128, one step less and more; in turns; clusters.
 AROUND = tuple((steps, 16, 256) for steps in (31, 32, 33, 64, 65, 128, 129, 257))
-AROUND += ((32, 64, 1024), (33, 64, 1024), (33, 600, 256), (150, 16, 2048), (150, 8, 1000))
+AROUND += ((32, 64, 1024), (33, 64, 1024), (65, 256, 256), (150, 16, 2048), (150, 8, 1000))
+AROUND += ((33, 600, 256),)
 
 
 @pytest.mark.parametrize("packed", (False, True))
@@ -233,8 +234,7 @@ def test_a_block_that_waits_in_vain_says_so(dtype, sizes, tf32):
     d_gates, d_cell = from_host(dtype, T, B, 3 * H), from_host(cell.dtype, B, H)
     tail = (None, gates, new_cell, None, None, d_cell, None, None, d_gates, options)
     assert core("sequence_backward", dtype)(*arguments, *tail) == 0
-    assert failure.item() == 1
-    assert exact(d_gates)[0].isnan().all() and exact(d_cell).isnan().any()
+    assert failure.item() == 1 and exact(d_gates)[0].isnan().all() and exact(d_cell).isnan().any()
 
 
 def test_statuses_of_a_spread_launch(dtype):
