@@ -169,6 +169,7 @@ class Reader {
   static const int kDepth = kPieces < kMostDepth ? kPieces : kMostDepth;
   // Pieces are waited for a few at a time.
   static const int kTogether = kDepth < 4 ? kDepth : 4;
+  static const bool kAsksMeanwhile = kDepth < kPieces;
 
   // Asks, and does not wait.
   __device__ __forceinline__ void begin(const char* pieces, uint32_t lap, long long patience) {
@@ -200,10 +201,13 @@ class Reader {
       words_[c % kDepth] = load_words<Format::kWordBytes>(pieces_ + c * 512);
   }
 
-  // Until the pieces [kFrom, kTo) are there. Asks once more for those that are not.
+  // Until the pieces [kFrom, kTo) are there. Asks once more for those that are not. While further
+  // ones are asked for, every way out is behind a look at all of these: if one led past reads that
+  // may be under way, the compiler would have the products wait for them, and as it counts reads
+  // together, for the further ones too. Where all were asked for at the start that costs nothing.
   template <int kFrom, int kTo>
   __device__ __forceinline__ void wait() {
-    while (!gave_up_) {
+    do {
       bool all_there = true;  // without branches, of which && makes some
 #pragma unroll
       for (int c = kFrom; c < kTo; ++c) all_there &= !is_absent<Format>(words_[c % kDepth], lap_);
@@ -212,12 +216,13 @@ class Reader {
       const long long now = clock64();
       if (give_up_at_ == 0) give_up_at_ = now - kClocksOfRead + patience_;
       gave_up_ = __any_sync(0xffffffffu, now > give_up_at_);
+      if (kAsksMeanwhile && gave_up_) return;
 #pragma unroll
       for (int c = kFrom; c < kTo; ++c) {
         if (is_absent<Format>(words_[c % kDepth], lap_))
           words_[c % kDepth] = load_words<Format::kWordBytes>(pieces_ + c * 512);
       }
-    }
+    } while (kAsksMeanwhile || !gave_up_);
   }
 
   const char* pieces_;

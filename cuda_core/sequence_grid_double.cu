@@ -19,7 +19,7 @@ GridTable forward_table(bool) {
       Double::forward_by_two<8, 8, 4, 4, 4>(300),
       Double::forward<16, 8, 8, 4, 4>(300),
       Double::forward_in_turns<16, 16, 8, 6, 4>(1, 800),
-      Double::forward_in_turns<16, 16, 8, 5, 4>(2),
+      Double::forward_in_turns<16, 16, 8, 5, 12>(2),
       // 640
       Double::forward_by_two<8, 8, 5, 4, 4>(300),
       Double::forward<16, 8, 10, 6, 5>(600),
@@ -27,7 +27,7 @@ GridTable forward_table(bool) {
       Double::forward_in_turns<16, 8, 10, 6, 5>(3),
       // 768
       Double::forward_by_two<8, 8, 6, 5, 3>(),
-      Double::forward_in_turns<16, 8, 12, 6, 6>(3, 500),
+      Double::forward_in_turns<16, 8, 12, 6, 8>(3, 500),
       // 1024
       Double::forward_by_two<8, 8, 8, 5, 4>(),
       Double::forward_by_two<8, 16, 8, 6, 4>(600),
@@ -45,8 +45,8 @@ GridTable backward_table(bool) {
       Double::backward_in_turns<32, 8, 8, 4, 8, 12>(8),
       // 512
       Double::backward_by_two<8, 8, 8, 8, 4, 12>(0),
-      Double::backward_in_turns<16, 8, 12, 3, 4, 16>(1, 700),
-      Double::backward_in_turns<16, 16, 16, 8, 4, 12>(2, 800),
+      Double::backward_in_turns<16, 8, 12, 5, 4, 16>(1, 700),
+      Double::backward_in_turns<16, 16, 16, 9, 4, 12>(2, 800),
       // 640
       Double::backward_by_two<8, 8, 10, 8, 4, 12>(800),
       Double::backward<16, 8, 20, 10, 4, 12>(800),
@@ -55,7 +55,7 @@ GridTable backward_table(bool) {
       Double::backward_by_two<8, 8, 12, 7, 4, 12>(800),
       Double::backward_by_two<8, 16, 12, 8, 4, 12>(0),
       Double::backward_by_two_in_turns<8, 16, 12, 7, 4, 12>(4),
-      Double::backward_in_turns<16, 8, 36, 15, 6>(2),
+      Double::backward_in_turns<16, 8, 36, 15, 8>(2),
       // 1024
       Double::backward_by_two<8, 8, 16, 8, 4, 12>(800),
       Double::backward_by_two<8, 16, 16, 8, 4, 12>(0),

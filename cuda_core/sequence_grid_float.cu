@@ -27,7 +27,7 @@ GridTable forward_table_of_tf32() {
       Short::forward<32, 8, 2, 2, 2, 10>(500),
       Short::forward<16, 8, 3, 2, 3>(500),
       Short::forward_in_turns<32, 8, 3, 3, 3>(2),
-      Short::forward_in_turns<32, 8, 2, 1, 2, 10>(8),
+      Short::forward_in_turns<32, 8, 2, 2, 2, 10>(8),
       Short::forward_in_turns<32, 8, 3, 3, 3>(8),
       // 1024
       Short::forward<16, 8, 4, 4, 4>(500),
@@ -37,7 +37,7 @@ GridTable forward_table_of_tf32() {
       Short::forward_in_turns<16, 16, 4, 2, 8, 12>(8, 800),
       // 2048
       Short::forward_in_turns<16, 8, 8, 6, 8>(2),
-      Short::forward_in_turns<16, 16, 8, 4, 8>(8, 700),
+      Short::forward_in_turns<16, 16, 8, 4, 12>(8, 700),
   }};
 }
 
@@ -47,7 +47,7 @@ GridTable forward_table(bool tf32) {
       // 256 units
       Split::forward<16, 8, 2, 2, 2>(),
       Split::forward<32, 8, 2, 2, 2>(600),
-      Split::forward_in_turns<32, 16, 2, 1, 4>(4),
+      Split::forward_in_turns<32, 16, 2, 2, 4>(4),
       // 384
       Split::forward<16, 8, 3, 3, 3>(),
       Split::forward<32, 8, 3, 3, 3>(),
@@ -55,19 +55,19 @@ GridTable forward_table(bool tf32) {
       // 512
       Split::forward<16, 8, 4, 3, 4>(),
       Split::forward<32, 8, 4, 2, 4>(),
-      Split::forward_in_turns<32, 8, 4, 2, 4>(8),
+      Split::forward_in_turns<16, 16, 4, 4, 8>(8),
       // 640
       Split::forward<16, 8, 4, 3, 4, 10>(),
-      Split::forward_in_turns<16, 16, 5, 1, 6>(8),
+      Split::forward_in_turns<16, 16, 5, 3, 8>(8),
       // 768
       Split::forward<16, 8, 4, 2, 4, 12>(),
-      Split::forward_in_turns<16, 16, 4, 1, 4, 12>(8),
+      Split::forward_in_turns<16, 16, 6, 3, 8>(8),
       // 1024
       Split::forward_by_two<8, 8, 4, 4, 4>(500),
-      Split::forward_in_turns<16, 8, 4, 1, 4, 16>(1, 500),
-      Split::forward_in_turns<16, 16, 8, 2, 4>(8),
+      Split::forward<16, 8, 8, 5, 4>(500),
+      Split::forward_in_turns<16, 16, 8, 3, 8>(8),
       // 1536
-      Split::forward_in_turns<16, 8, 12, 6, 4>(8),
+      Split::forward_in_turns<16, 8, 12, 5, 8>(8),
   }};
 }
 
@@ -89,8 +89,7 @@ GridTable backward_table_of_tf32() {
       // 640
       Tf32::backward<16, 8, 5, 2, 5, 16>(600),
       Tf32::backward<32, 8, 10, 5, 6>(500),
-      Tf32::backward_by_two_in_turns<16, 16, 4, 2, 8, 10>(4),
-      Tf32::backward_in_turns<32, 8, 10, 5, 6>(8),
+      Tf32::backward_in_turns<32, 8, 10, 6, 6>(8),
       // 768
       Tf32::backward<16, 8, 6, 2, 6, 16>(500),
       Tf32::backward_by_two_in_turns<16, 16, 4, 2, 8, 12>(4),
@@ -126,16 +125,14 @@ GridTable backward_table(bool tf32) {
       // 640
       SplitTf32::backward_by_two<8, 8, 6, 4, 4, 10>(800),
       SplitTf32::backward_by_two<16, 8, 5, 1, 4, 12>(700),
-      SplitTf32::backward_in_turns<16, 16, 10, 3, 4, 12>(1),
-      SplitTf32::backward_by_two_in_turns<16, 16, 5, 0, 6, 12>(4),
-      SplitTf32::backward_in_turns<16, 16, 10, 3, 4, 12>(8),
+      SplitTf32::backward_in_turns<16, 16, 10, 4, 4, 12>(8),
       // 768
       SplitTf32::backward_by_two<8, 8, 6, 4, 4, 12>(800),
       SplitTf32::backward_by_two<16, 8, 9, 2, 3>(700),
       SplitTf32::backward_in_turns<16, 16, 9, 3, 4, 16>(8),
       // 1024
       SplitTf32::backward_by_two<8, 8, 8, 4, 4, 12>(800),
-      SplitTf32::backward_by_two<16, 8, 12, 2, 4>(700),
+      SplitTf32::backward_by_two<16, 8, 12, 3, 4>(700),
       SplitTf32::backward_by_two_in_turns<16, 16, 12, 3, 6>(4),
       SplitTf32::backward_in_turns<16, 16, 12, 3, 4, 16>(8),
       // 1536

@@ -34,11 +34,11 @@ struct SixteenBitKernels {
         Of::template forward<16, 8, 4, 2, 4>(500),
         Of::template forward_in_turns<32, 8, 4, 3, 4>(8),
         // 1536
-        Of::template forward<32, 8, 6, 3, 4>(300),
-        Of::template forward_in_turns<16, 16, 4, 2, 8, 12>(4, 600),
+        Of::template forward_in_turns<16, 8, 6, 4, 6>(2, 500),
+        Of::template forward_in_turns<16, 16, 6, 4, 12>(4, 600),
         // 2048
         Of::template forward_in_turns<16, 8, 8, 6, 8>(2),
-        Of::template forward_in_turns<16, 16, 8, 7, 4>(4),
+        Of::template forward_in_turns<16, 16, 8, 5, 8>(4),
     }};
   }
   static GridTable backward_table() {
@@ -66,14 +66,14 @@ struct SixteenBitKernels {
         Of::template backward_in_turns<32, 8, 6, 5, 6, 12>(8),
         // 1024
         Of::template backward<16, 8, 6, 6, 6, 16>(500),
-        Of::template backward_by_two<32, 16, 6, 3, 12>(500),
+        Of::template backward_by_two<32, 16, 6, 3, 8>(500),
         Of::template backward_in_turns<32, 16, 6, 3, 4, 16>(4, 600),
         // 1536
         Of::template backward<32, 8, 12, 5, 4, 12>(300),
-        Of::template backward_by_two_in_turns<16, 16, 6, 3, 12, 12>(4),
+        Of::template backward_by_two_in_turns<16, 16, 6, 3, 8, 12>(4),
         Of::template backward_in_turns<32, 8, 12, 5, 4, 12>(4),
         // 2048
-        Of::template backward_by_two_in_turns<16, 16, 6, 3, 4, 16>(4, 800),
+        Of::template backward_by_two_in_turns<16, 16, 8, 4, 8, 12>(4, 800),
         Of::template backward_in_turns<16, 16, 16, 6, 8, 12>(4),
     }};
   }
