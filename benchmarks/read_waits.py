@@ -3,9 +3,9 @@
     cuobjdump -sass build/.../sequence_grid_float.o | python benchmarks/read_waits.py
 
 An instruction waits for up to six counters of its warp, and a read counts as one until it is there.
-The pieces of cuda_core/sequence_exchange.cuh are looked at before a product has them. So a product
-that waits for the counter of a piece, and no look at one has waited for it since that piece was
-asked for, waits for what it does not need. For code of compute capability 7 to 9.
+A poll of cuda_core/sequence_exchange.cuh looks at pieces, and so waits for them, before a product
+has them. So a product that waits for pieces itself waits for later ones, which it does not need.
+Reads code as nvcc writes it for compute capability 9.
 """
 
 import re
