@@ -47,6 +47,7 @@ KINDS = ("plain", "packed", "reverse", "recompute", "zoneout")
 def draw_job(target, sizes, kind):
     """A function without arguments that computes a sequence and all its gradients."""
     inputs = draw_sequence(target, *sizes)
+    inputs[1] *= 0.5  # with larger weights some draws are chaotic: a difference grows without end
     options = {kind: True} if kind in ("reverse", "recompute") else {}
     if kind == "packed":
         options = {"batch_sizes": ragged(*sizes[:2])}
@@ -63,7 +64,7 @@ def check_norms(target, inputs, options):
     masks = {name: mask.cpu() for name, mask in known.items() if name.startswith("zoneout")}
     expected = evaluate(reference.lltm_sequence, exact(inputs), **dict(known, **masks))
     # A half type rounds what comes out; in the others errors of many steps add up.
-    limit = (4 if torch.finfo(target.dtype).bits == 16 else 64) * torch.finfo(target.dtype).eps
+    limit = (3 if torch.finfo(target.dtype).bits == 16 else 16) * torch.finfo(target.dtype).eps
     for name, actual in evaluate(lltm_sequence, inputs, **options).items():
         error = (actual.cpu().double() - expected[name]).norm() / expected[name].norm()
         assert error < limit, f"{name} of {options.keys()}"
