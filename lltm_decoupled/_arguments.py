@@ -226,3 +226,10 @@ def is_autocast_on(device_type: str) -> bool:
     if device_type == "cpu":
         return torch.is_autocast_cpu_enabled()
     return torch.is_autocast_enabled()
+
+
+def has_shape(tensor: Tensor, shape: Tuple[int, ...]) -> bool:
+    # To a trace sizes are tensors; the operator checks the others when it runs.
+    if torch.jit.is_tracing():
+        return tensor.dim() == len(shape) and len(tensor.unbind(0)) == shape[0]
+    return tuple(tensor.shape) == shape

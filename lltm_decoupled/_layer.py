@@ -11,6 +11,7 @@ from ._arguments import (
     Pair,
     State,
     counted,
+    has_shape,
     pair,
     probabilities,
     probability,
@@ -211,7 +212,8 @@ class LLTMSequenceBase(LayerParameters):
         )
 
     def _check_features(self, input: Tensor) -> None:
-        if input.size(-1) != self.input_size:
+        # To a trace sizes are tensors; the operator checks them when it runs.
+        if not torch.jit.is_tracing() and input.size(-1) != self.input_size:
             raise RuntimeError(
                 "lltm_decoupled: expected input of input_size = "
                 f"{counted(self.input_size, 'feature')}, "
@@ -225,7 +227,7 @@ class LLTMSequenceBase(LayerParameters):
         state = pair(state, "h0, c0")
         expected = (self.num_layers * (2 if self.bidirectional else 1), *batch, self.hidden_size)
         for name, tensor in zip(("h0", "c0"), state):
-            if tuple(tensor.shape) != expected:
+            if not has_shape(tensor, expected):
                 sizes = "batch_size, hidden_size" if batch else "hidden_size"
                 raise RuntimeError(
                     f"lltm_decoupled: expected {name} of shape (num_layers * directions, {sizes}) "
@@ -236,7 +238,11 @@ class LLTMSequenceBase(LayerParameters):
 
 def _stacked(parts: Tuple[Tensor, ...]) -> Tensor:
     """torch.stack, of one tensor without a copy. No view: those cannot be detached in place."""
-    return torch.stack(parts) if len(parts) > 1 else _reshaped(parts[0], (1, *parts[0].shape))
+    if len(parts) > 1:
+        return torch.stack(parts)
+    if torch.jit.is_tracing():  # which would keep the shape
+        return parts[0].unsqueeze(0)
+    return _reshaped(parts[0], (1, *parts[0].shape))
 
 
 def _is_compiling() -> bool:

@@ -33,7 +33,7 @@ exit codes:
   1    a comparison failed, or the reader of the output left
   2    a mistake in the command, something that this machine has not, or a full disk; one
        line says what
-  130  interrupted with Ctrl-C"""
+  130  interrupted with Ctrl-C; the demo saves then, and ends with 0"""
 
 # Environment variables that operators read, and their values.
 SWITCHES = {

@@ -1,14 +1,12 @@
-"""torch.compile, torch.export, TorchScript's tracer and ONNX: the cell inside a graph."""
+"""torch.compile, torch.export and TorchScript's tracer: the cell inside a graph."""
 
 import importlib.util
-import inspect
-import warnings
 
 import pytest
 import torch
 from helpers import all_equal, assert_close, check_against_reference, draw, exact
 
-from lltm_decoupled import LLTM, lltm_cell, reference
+from lltm_decoupled import LLTM, lltm_cell
 
 BIASES = ("vector", "row", None)
 FUNCTIONS = {"lltm_cell": lltm_cell, "op": torch.ops.lltm_decoupled.cell}
@@ -211,31 +209,3 @@ def test_trace(target, tmp_path):
         for batch_size in (5, 2):
             inputs = draw_step(target, batch_size)
             assert all_equal(model(*inputs), step(*inputs))
-
-
-@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
-def test_onnx_through_the_reference(exporter, tmp_path):
-    """ONNX knows no operator of ours: the reference module exports, with the same parameters."""
-    onnx = pytest.importorskip("onnx", reason="ONNX is not installed")
-    pytest.importorskip("onnx.reference", reason="this ONNX cannot run models")
-    options = {"input_names": ["input", "old_h", "old_cell"]}
-    if exporter == "dynamo":
-        pytest.importorskip("onnxscript", reason="torch's new exporter needs onnxscript")
-        if not hasattr(torch.onnx, "ONNXProgram"):
-            pytest.skip(f"torch {torch.__version__} has no exporter by dynamo")
-        options["dynamo"] = True
-    elif "dynamo" in inspect.signature(torch.onnx.export).parameters:
-        options["dynamo"] = False
-    cell = LLTM(3, 4)
-    portable = reference.LLTM(3, 4)
-    portable.load_state_dict(cell.state_dict())
-    inputs = [torch.randn(5, 3), torch.randn(5, 4), torch.randn(5, 4)]
-    path = str(tmp_path / "cell.onnx")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's exporters warn of their own future
-        torch.onnx.export(Step(portable), tuple(inputs), path, **options)
-    session = onnx.reference.ReferenceEvaluator(path)
-    names = [value.name for value in session.proto_.graph.input]
-    results = session.run(None, {name: t.numpy() for name, t in zip(names, inputs)})
-    for actual, expected in zip(results, Step(cell)(*inputs)):
-        torch.testing.assert_close(torch.from_numpy(actual), expected.detach())

@@ -8,7 +8,7 @@ from helpers import draw
 from sequence_helpers import draw_sequence
 from test_misuse import by_class, make
 
-from lltm_decoupled import lltm_cell, lltm_sequence, reference
+from lltm_decoupled import LLTMSequence, lltm_cell, lltm_sequence, reference
 
 
 @by_class
@@ -25,6 +25,44 @@ def test_script_names_the_ways_out(name):
         warnings.simplefilter("ignore")
         traced = torch.jit.trace(module, (input,))
     assert torch.equal(traced(input)[0], module(input)[0])
+
+
+LAYERS = (
+    {},
+    {"batch_first": True, "bias": False},
+    {"bidirectional": True},
+    {"num_layers": 2, "recompute": True},
+)
+
+
+@pytest.mark.filterwarnings("error::torch.jit.TracerWarning", "ignore:.*torch.jit")
+@pytest.mark.parametrize("with_state", [False, True])
+@pytest.mark.parametrize("options", LAYERS, ids=str)
+def test_a_traced_layer_takes_other_sizes(options, with_state, tmp_path):
+    layer = LLTMSequence(3, 4, **options)
+    parts = layer.num_layers * (2 if layer.bidirectional else 1)
+
+    def draw_inputs(steps, batch_size):
+        sizes = (batch_size, steps) if layer.batch_first else (steps, batch_size)
+        state = (torch.randn(parts, batch_size, 4), torch.randn(parts, batch_size, 4))
+        return (torch.randn(*sizes, 3), *([state] if with_state else []))
+
+    traced = torch.jit.trace(layer, draw_inputs(5, 2))
+    path = str(tmp_path / "layer.pt")
+    traced.save(path)
+    for model in (traced, torch.jit.load(path)):
+        for sizes in ((5, 2), (7, 2), (5, 3), (40, 1)):
+            inputs = draw_inputs(*sizes)
+            torch.testing.assert_close(model(*inputs), layer(*inputs))
+        with pytest.raises(RuntimeError, match="lltm_decoupled: expected "):
+            model(torch.randn(5, 2, 2), *inputs[1:])
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore::torch.jit.TracerWarning")
+def test_a_trace_is_not_made_with_the_state_of_more_layers():
+    layer, input, h0 = LLTMSequence(3, 4), torch.randn(5, 2, 3), torch.randn(1, 2, 4)
+    with pytest.raises(RuntimeError, match="lltm_decoupled: expected c0 of shape"):
+        torch.jit.trace(layer, (input, (h0, torch.cat([h0, h0]))))
 
 
 def step(

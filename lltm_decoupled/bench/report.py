@@ -11,9 +11,9 @@ HEADER = (
     f"{'x ours':>7} {'a gate':>7}"
 )
 LEGEND = (
-    "us a step: the median of all calls; spread: between the quartiles; x ours: times what ours "
-    "takes,\nin a CUDA graph times ours in one; a gate: the same for three gates, of which an LSTM "
-    "has four"
+    "us a step: the median of all calls after a warm-up; spread: between the quartiles;\n"
+    "x ours: times what ours takes, in a CUDA graph times ours in one; a gate: the same for three\n"
+    "gates, of which an LSTM has four"
 )
 
 

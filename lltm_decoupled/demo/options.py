@@ -39,7 +39,7 @@ def add_arguments(parser):
     limits = f"default: {STEP_LIMIT}, or what {TIME_LIMIT:g} seconds allow"
     add("--steps", type=at_least(0), metavar="N", help=f"updates to make, maybe 0 ({limits})")
     add("--seconds", type=_positive, metavar="S", help="end the training after this time")
-    add("--device", help="cpu, cuda, cuda:1, ... (default: a GPU where there is one)")
+    add("--device", help="cpu, cuda, cuda:1, ... (default: a GPU where this build can use one)")
     layers = "LLTM, or for comparison torch's LSTM with as many parameters (default: LLTM)"
     add("--layer", choices=("LLTM", "LSTM"), help=layers)
     for name, meaning in (
