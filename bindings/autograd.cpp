@@ -38,8 +38,7 @@ class CellFunction : public torch::autograd::Function<CellFunction> {
         wanted_gradients(ctx, {saved[0], saved[1], saved[2], saved[3], Variable()},
                          {true, true, saved[2].defined(), true, true});
     CellGradients gradients;
-    if (at::GradMode::is_enabled()) {
-      // create_graph: the gradients are differentiated in turn.
+    if (at::GradMode::is_enabled() || are_dual({grad_h, grad_cell})) {
       gradients = cell_backward_formula(optional(grad_h), optional(grad_cell), saved[0], saved[1],
                                         bias, saved[3], saved[4], saved[5], mask);
     } else {

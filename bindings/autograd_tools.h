@@ -7,7 +7,9 @@
 #include <ATen/FuncTorchTLS.h>
 #endif
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "cell.h"
 
@@ -93,6 +95,23 @@ inline bool in_transform() {
   }
 #endif
   return false;
+}
+
+// While one lives, operators on plain tensors run as if there were no transform.
+struct OutsideTransforms {
+#if TORCH_VERSION_MAJOR >= 2
+  c10::impl::ExcludeDispatchKeyGuard guard{
+      c10::DispatchKeySet({c10::DispatchKey::FuncTorchDynamicLayerFrontMode,
+                           c10::DispatchKey::FuncTorchDynamicLayerBackMode})};
+#else
+  OutsideTransforms() {}
+#endif
+};
+
+// Whether incoming gradients are differentiated forward, or mapped over: as with create_graph,
+// where grad mode is on, the gradients are differentiated in turn then.
+inline bool are_dual(const std::vector<at::Tensor>& grads) {
+  return in_transform() || std::any_of(grads.begin(), grads.end(), has_tangent);
 }
 
 }  // namespace lltm_bindings

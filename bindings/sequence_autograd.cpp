@@ -12,9 +12,19 @@ using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
 // The gradients as differentiable functions of everything: those of the formula, by autograd.
-variable_list differentiable_gradients(const SequenceArguments& a, const variable_list& grads,
+variable_list differentiable_gradients(SequenceArguments a, const variable_list& grads,
                                        GradientMask mask) {
-  const auto values = sequence_formula(a);
+  const bool creates_graph = at::GradMode::is_enabled();
+  at::AutoGradMode records(true);
+  const auto values = [&a] {
+    OutsideTransforms outside;  // as forward was: only gradients may be inside
+    // As views: autograd stops at them. At the arguments themselves it would run their hooks, and
+    // where one depends on another go on to that, through whatever lies between.
+    for (at::Tensor* argument : {&a.input, &a.weights, &a.bias, &a.h0, &a.c0}) {
+      if (argument->defined()) *argument = argument->view_as(*argument);
+    }
+    return sequence_formula(a);
+  }();
   const variable_list results = {std::get<0>(values), std::get<1>(values), std::get<2>(values)};
   const variable_list arguments = {a.input, a.weights, a.bias, a.h0, a.c0};
   variable_list outputs, grad_outputs, inputs;
@@ -29,8 +39,8 @@ variable_list differentiable_gradients(const SequenceArguments& a, const variabl
   variable_list gradients(5);
   if (outputs.empty() || inputs.empty()) return gradients;
   const variable_list wanted =
-      torch::autograd::grad(outputs, inputs, grad_outputs, /*retain_graph=*/true,
-                            /*create_graph=*/true, /*allow_unused=*/true);
+      torch::autograd::grad(outputs, inputs, grad_outputs, /*retain_graph=*/creates_graph,
+                            creates_graph, /*allow_unused=*/true);
   size_t next = 0;
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (mask[i]) gradients[i] = wanted[next++];
@@ -81,7 +91,7 @@ class SequenceFunction : public torch::autograd::Function<SequenceFunction> {
     const GradientMask mask =
         wanted_gradients(ctx, {a.input, a.weights, a.bias, a.h0, a.c0},
                          {true, true, a.bias.defined(), has_state, has_state});
-    if (at::GradMode::is_enabled()) {  // create_graph
+    if (at::GradMode::is_enabled() || are_dual(grads)) {
       const variable_list values = differentiable_gradients(a, grads, mask);
       std::copy(values.begin(), values.end(), gradients.begin());
       return gradients;

@@ -92,7 +92,7 @@ def refuse_non_flag(name: str, value: Any) -> None:
     """
     if isinstance(value, _FLAGS):
         return
-    if not (isinstance(value, Tensor) and torch._C._get_tracing_state()):
+    if not (isinstance(value, Tensor) and is_tracing()):
         raise TypeError(f"{name} must be a bool, got {value!r}")
 
 
@@ -228,8 +228,12 @@ def is_autocast_on(device_type: str) -> bool:
     return torch.is_autocast_enabled()
 
 
+def is_tracing() -> bool:
+    """Whether torch.jit.trace is at work: to it sizes are tensors."""
+    return bool(torch._C._get_tracing_state())
+
+
 def has_shape(tensor: Tensor, shape: Tuple[int, ...]) -> bool:
-    # To a trace sizes are tensors; the operator checks the others when it runs.
-    if torch.jit.is_tracing():
+    if is_tracing():  # the operator checks the others when the trace runs
         return tensor.dim() == len(shape) and len(tensor.unbind(0)) == shape[0]
     return tuple(tensor.shape) == shape

@@ -12,6 +12,7 @@ from ._arguments import (
     State,
     counted,
     has_shape,
+    is_tracing,
     pair,
     probabilities,
     probability,
@@ -202,8 +203,9 @@ class LLTMSequenceBase(LayerParameters):
     def _zoneout_mask(self, probability: float, input: Tensor) -> Optional[Tensor]:
         if probability == 0 or not self.training:
             return None
-        shape = input.shape[:-1] + (self.hidden_size,)
-        return torch.rand(shape, device=input.device) < probability
+        shape = (*input.shape[:-1], self.hidden_size)
+        # A default dtype may be a half type, which has too few numbers for it.
+        return torch.rand(shape, device=input.device, dtype=torch.float32) < probability
 
     def _wrong_rank(self, input: Tensor, expected: str, meaning: str) -> RuntimeError:
         return RuntimeError(
@@ -212,8 +214,8 @@ class LLTMSequenceBase(LayerParameters):
         )
 
     def _check_features(self, input: Tensor) -> None:
-        # To a trace sizes are tensors; the operator checks them when it runs.
-        if not torch.jit.is_tracing() and input.size(-1) != self.input_size:
+        # The operator checks them when a trace runs.
+        if not is_tracing() and input.size(-1) != self.input_size:
             raise RuntimeError(
                 "lltm_decoupled: expected input of input_size = "
                 f"{counted(self.input_size, 'feature')}, "
@@ -238,11 +240,8 @@ class LLTMSequenceBase(LayerParameters):
 
 def _stacked(parts: Tuple[Tensor, ...]) -> Tensor:
     """torch.stack, of one tensor without a copy. No view: those cannot be detached in place."""
-    if len(parts) > 1:
-        return torch.stack(parts)
-    if torch.jit.is_tracing():  # which would keep the shape
-        return parts[0].unsqueeze(0)
-    return _reshaped(parts[0], (1, *parts[0].shape))
+    stacks = len(parts) > 1 or is_tracing()  # a trace would keep the shape
+    return torch.stack(parts) if stacks else _reshaped(parts[0], (1, *parts[0].shape))
 
 
 def _is_compiling() -> bool:

@@ -16,7 +16,7 @@ from test_features import (
 )
 from test_features import CLAIMS as CELL_CLAIMS
 
-from lltm_decoupled import lltm_sequence, reference
+from lltm_decoupled import LLTMSequence, lltm_sequence, reference
 
 # torch itself calls what it has deprecated for forward mode.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:torch.*")
@@ -144,6 +144,19 @@ CLAIMS = {
     "autocast": autocast,
     "CUDA graph": cuda_graph,
 }
+
+
+def test_zoneout_under_a_half_default_dtype():
+    """bfloat16 has 256 numbers below 1: none of them is less than 0.001 but zero."""
+    layer = LLTMSequence(1, 100, zoneout=(0.002, 0.998))
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        masks = [layer._zoneout_mask(p, torch.zeros(1000, 1)) for p in layer.zoneout]
+    finally:
+        torch.set_default_dtype(before)
+    shares = [mask.double().mean().item() for mask in masks]
+    assert shares == pytest.approx([0.002, 0.998], abs=0.0005)
 
 
 def test_every_feature_of_the_cell_is_tried():
