@@ -47,6 +47,14 @@ def test_gradcheck(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_a_hook_runs_once(device):
+    input, seen = draw((3, 4), device), []
+    input.register_hook(seen.append)
+    torch.autograd.grad(swiglu(input).sum(), input, create_graph=True)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_opcheck(device):
     """Schema, autograd registration, shapes for tracing, and compiled against eager."""
     for shape in ((3, 4), (2, 3, 8)):

@@ -40,7 +40,8 @@ def _backward(ctx, grad_output):
     (input,) = ctx.saved_tensors
     if torch.is_grad_enabled():  # create_graph=True: the kernel has no derivative, the formula has
         with torch.enable_grad():
-            return torch.autograd.grad(formula(input), input, grad_output, create_graph=True)[0]
+            own = input.view_as(input)  # at the input itself autograd would run its hooks
+            return torch.autograd.grad(formula(own), own, grad_output, create_graph=True)[0]
     return torch.ops.swiglu.swiglu_backward(grad_output, input)
 
 
