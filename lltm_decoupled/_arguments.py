@@ -82,6 +82,7 @@ def flag(name: str, value: bool) -> bool:
 
 
 _FLAGS = (bool, getattr(torch, "SymBool", bool))
+_HAS_NESTED = hasattr(Tensor, "is_nested")  # torch 1.12; torch 2.4 does not compile such a question
 
 
 def refuse_non_flag(name: str, value: Any) -> None:
@@ -148,7 +149,7 @@ def refuse_two_states(module: torch.nn.Module, names: str) -> None:
 
 def refuse_nested(name: str, tensor: Tensor) -> None:
     """These have no sizes: whoever asks for one gets a foreign error."""
-    if getattr(tensor, "is_nested", False):
+    if _HAS_NESTED and isinstance(tensor, Tensor) and tensor.is_nested:
         raise RuntimeError(
             f"lltm_decoupled: expected {name} to be a dense tensor, got a nested one"
         )

@@ -134,7 +134,11 @@ def test_gradients_that_are_dual(create_graph, float64_target):
         expected = torch.autograd.grad(output, wanted, tangent, retain_graph=True)
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(primal, tangent)
-            results = torch.autograd.grad(output, wanted, dual, create_graph=create_graph)
+            try:
+                results = torch.autograd.grad(output, wanted, dual, create_graph=create_graph)
+            except NotImplementedError as error:  # torch 1.11
+                assert "elu_backward" in str(error)
+                pytest.skip(f"torch {torch.__version__} says: {error}")
             for result, want in zip(results, expected):
                 assert result.requires_grad == create_graph
                 assert_close(forward_ad.unpack_dual(result).tangent, want, float64_target)
