@@ -8,7 +8,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from ._arguments import is_autocast_on
+from ._arguments import is_autocast_on, is_tracing
 from ._native import when_loaded
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -73,7 +73,7 @@ def check_tensor(name, tensor, shape, like, dtype=None):
 
 def can_check(input: Tensor) -> bool:
     """Autocast unites dtypes, and to torch.jit.trace sizes are tensors."""
-    return not is_autocast_on(input.device.type) and not torch.jit.is_tracing()
+    return not is_autocast_on(input.device.type) and not is_tracing()
 
 
 def wanted_gradients(tensors, output_mask):

@@ -134,11 +134,12 @@ def test_gradients_that_are_dual(create_graph, float64_target):
         expected = torch.autograd.grad(output, wanted, tangent, retain_graph=True)
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(primal, tangent)
-            try:
-                results = torch.autograd.grad(output, wanted, dual, create_graph=create_graph)
-            except NotImplementedError as error:  # torch 1.11
-                assert "elu_backward" in str(error)
-                pytest.skip(f"torch {torch.__version__} says: {error}")
+            is_layer = isinstance(module, LLTMSequence)
+            if is_layer and torch.__version__.startswith("1.11."):  # which cannot, and says so
+                with pytest.raises(RuntimeError, match="elu_backward that does not support it"):
+                    torch.autograd.grad(output, wanted, dual, create_graph=create_graph)
+                continue
+            results = torch.autograd.grad(output, wanted, dual, create_graph=create_graph)
             for result, want in zip(results, expected):
                 assert result.requires_grad == create_graph
                 assert_close(forward_ad.unpack_dual(result).tangent, want, float64_target)
