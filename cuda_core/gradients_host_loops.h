@@ -86,7 +86,7 @@ void gradient_rows(const GradientBlock<T>& block, const PanelColumns<T>& columns
     memcpy(panel.d_gates + b * kRows, d_gates + b * d_gates_stride + row, kRows * sizeof(T));
   }
   const int64_t start = row * block.in.stride;
-  const int64_t next_rows = start + kRows * block.in.stride + columns.start(0);
+  const int64_t next_rows = start - kGradientRows * block.in.stride + columns.start(0);
   const int64_t whole = columns.whole_vectors();
   int64_t v = 0;
   for (; v + kGradientVectors <= whole; v += kGradientVectors) {
@@ -109,17 +109,18 @@ void gradient_rows(const GradientBlock<T>& block, const PanelColumns<T>& columns
   }
 }
 
+// From the last rows to the first, as gradients_of_one and for its reason.
 template <bool kWantsX, bool kWantsWeights, typename T>
 void gradient_panel(const GradientBlock<T>& block, const PanelColumns<T>& columns, const T* d_gates,
                     int64_t rows, bool adds, Panel<T>& panel) {
   pack_panel<T>(kWantsWeights ? block.in.x : nullptr, block.in.columns, columns, panel);
-  int64_t row = 0;
-  for (; row + kGradientRows <= rows; row += kGradientRows) {
-    gradient_rows<kWantsX, kWantsWeights, kGradientRows>(block, columns, d_gates, rows, row, adds,
-                                                         panel);
+  int64_t end = rows;
+  for (; end % kGradientRows > 0; --end) {
+    gradient_rows<kWantsX, kWantsWeights, 1>(block, columns, d_gates, rows, end - 1, adds, panel);
   }
-  for (; row < rows; ++row) {
-    gradient_rows<kWantsX, kWantsWeights, 1>(block, columns, d_gates, rows, row, adds, panel);
+  for (; end > 0; end -= kGradientRows) {
+    gradient_rows<kWantsX, kWantsWeights, kGradientRows>(block, columns, d_gates, rows,
+                                                         end - kGradientRows, adds, panel);
   }
   if (kWantsX) unpack_d_x(panel, columns, block.d_x, block.in.columns);
 }
