@@ -37,12 +37,13 @@ if str(ROOT) not in sys.path:
 
 
 def copy_sources(target):
-    """A clean checkout's files, without what builds left behind."""
+    """A clean checkout's files, without what builds and a log of them left behind."""
     target.mkdir(parents=True)
     for folder in SOURCE_FOLDERS:
         shutil.copytree(str(ROOT / folder), str(target / folder), ignore=NOT_SOURCES)
     for path in ROOT.iterdir():
-        if path.is_file() and path.suffix != ".so" and path.name != ".git":  # a worktree's pointer
+        # .git is a worktree's pointer.
+        if path.is_file() and path.suffix not in (".so", ".log") and path.name != ".git":
             shutil.copy2(str(path), str(target))
     if (ROOT / ".ci").is_dir():
         shutil.copytree(str(ROOT / ".ci"), str(target / ".ci"))
