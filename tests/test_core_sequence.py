@@ -89,7 +89,7 @@ def check_passes(dtype, sizes, reverse, packed, without=()):
     from_nothing = poisoned(dtype, B, H)
     arguments = (gates.clone(), None, None, None, again, None, None, from_nothing, None)
     assert forward(*same[:-2], *arguments) == 0
-    assert torch.equal(again, got) and torch.equal(from_nothing, last_c)
+    assert torch.equal(again.cpu(), got.cpu()) and torch.equal(from_nothing.cpu(), last_c.cpu())
 
     grad_output, d_h = draw("grad_output", *shape, H), draw("d_h", B, H)
     d_cell = from_host(torch.float32, B, H)
@@ -110,16 +110,17 @@ def check_passes(dtype, sizes, reverse, packed, without=()):
 
 def check_d_cell(backward, d_c_n, d_gates):
     """The gradients of the last and the first cell in their own type, or zeros and not wanted."""
-    d_c_n = d_c_n.to(d_gates.dtype)
+    dtype = d_gates.dtype
+    d_c_n = d_c_n.cpu().to(dtype)
+    got, wanted = d_gates, poisoned(dtype, *d_gates.shape)
     for last in (d_c_n, torch.zeros_like(d_c_n)):
-        carried = last.to(compute_type(last.dtype), copy=True)
-        d_c0 = torch.empty_like(last)
-        wanted, got = poisoned(d_gates.dtype, *d_gates.shape), d_gates
+        carried, d_c0 = last.to(compute_type(dtype)).cuda(), poisoned(dtype, *last.shape)
         assert backward(None, carried, None, None, wanted) == 0
-        assert backward(last if last is d_c_n else None, None, None, d_c0, got) == 0
-        assert torch.equal(got, wanted) and torch.equal(d_c0, carried.to(d_c0.dtype))
+        assert backward(last.cuda() if last is d_c_n else None, None, None, d_c0, got) == 0
+        assert torch.equal(got.cpu(), wanted.cpu())
+        assert torch.equal(d_c0.cpu(), carried.cpu().to(dtype))
     assert backward(None, None, None, None, got) == 0
-    assert torch.equal(got, wanted)
+    assert torch.equal(got.cpu(), wanted.cpu())
 
 
 def test_plan():
@@ -164,7 +165,7 @@ def test_numbers_from_host_memory_that_is_reused():
         torch.cuda._sleep(1000000)
         assert numbers_to_cuda(count, numbers, to) == 0
         numbers.zero_()
-        assert torch.equal(to.cpu()[:count], before) and to[count] == 0
+        assert torch.equal(to.cpu()[:count], before) and to.cpu()[count] == 0
     assert numbers_to_cuda(-1, numbers, to) == -1
     assert numbers_to_cuda(1, None, to) == -2
     assert numbers_to_cuda(1, numbers, None) == -3

@@ -120,7 +120,7 @@ def check_spread(dtype, sizes, reverse, batch_sizes=None):
     for first, h, last in ((c0, got, last_c), (None, again, from_nothing)):
         tail = (bias, gates.clone(), None, first, None, h, None, None, last, options)
         assert forward(*arguments, *tail) == 0
-    assert torch.equal(again, got) and torch.equal(from_nothing, last_c)
+    assert torch.equal(again.cpu(), got.cpu()) and torch.equal(from_nothing.cpu(), last_c.cpu())
 
     options, late = spread(dtype, 1, sizes)
     grad_output, d_h = from_host(dtype, *output.shape), from_host(dtype, B, H)
