@@ -82,6 +82,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward(const at::Tensor& in
                                                             const OptionalTensor& bias,
                                                             const at::Tensor& old_h,
                                                             const at::Tensor& old_cell) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   return forward(input, weights, bias, old_h, old_cell, /*wants_gates=*/true);
 }
 
@@ -111,6 +112,7 @@ CellGradients cell_backward(const OptionalTensor& grad_h, const OptionalTensor& 
     check_tensor(d_new_cell, "grad_cell", state_shape, "(batch_size, state_size)", input, "input");
   }
 
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const DeviceScope scope(input);
   auto pointwise = run_cell_backward(d_new_h, d_new_cell, gates, bias_or_none, new_cell);
   const at::Tensor& d_gates = std::get<0>(pointwise);

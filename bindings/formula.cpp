@@ -84,6 +84,8 @@ CellGradients cell_backward_formula(const OptionalTensor& grad_h, const Optional
     d_output = *grad_h * tanh_cell * (1 - gates.output_gate) * gates.output_gate;
   } else {
     d_output = at::zeros_like(new_cell);
+    // A result of its own, of no gradient too.
+    d_old_cell = d_old_cell.defined() ? d_old_cell.clone() : at::zeros_like(new_cell);
   }
   const at::Tensor d_input_gate =
       d_old_cell * gates.candidate_cell * (1 - gates.input_gate) * gates.input_gate;

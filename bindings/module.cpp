@@ -13,7 +13,8 @@
 namespace lltm_bindings {
 
 // `cell` is the public operator. The two with an underscore are its differentiable halves; they
-// are operators so that torch.compile can trace autograd without looking inside them.
+// are operators so that torch.compile can trace autograd without looking inside them. Called with
+// what requires a gradient, as a graph of make_fx calls them, they give results that do not.
 TORCH_LIBRARY(lltm_decoupled, m) {
   m.def(
       "cell(Tensor input, Tensor weights, Tensor? bias, Tensor old_h, Tensor old_cell)"

@@ -168,6 +168,9 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
   const at::Tensor input = dense(a.input);
   const at::Tensor dense_output = dense(output);
   const at::Tensor h0 = dense(a.h0);
+  // A hook of saved tensors may have changed their strides.
+  const at::Tensor dense_activations = dense(activations);
+  const at::Tensor dense_cells = dense(cells);
   const int64_t chunk_steps = a.recompute ? kStepsPerChunk : (std::max)(T, int64_t(1));
   const int64_t chunks = (T + chunk_steps - 1) / chunk_steps;
   const SequenceProducts products(a, sizes, Pass::kBackward);
@@ -180,12 +183,13 @@ CellGradients run_sequence_backward(const SequenceGradients& grads, const Sequen
   const at::Tensor all_d_gates = at::empty({most_rows, 3 * sizes.state_size}, options);
 
   for (int64_t c = chunks - 1; c >= 0; --c) {
-    Chunk chunk = {c * chunk_steps, (std::min)(T, (c + 1) * chunk_steps), {}, activations, cells};
+    Chunk chunk = {
+        c * chunk_steps, (std::min)(T, (c + 1) * chunk_steps), {}, dense_activations, dense_cells};
     chunk.all = schedule.rows_of(chunk.begin, chunk.end);
     const at::Tensor d_gates = rows_from(all_d_gates, 0, chunk.all.rows);
     const auto old_states = [&] { return OldStates(schedule, chunk, h0, as_rows(dense_output)); };
     if (a.recompute) {
-      recompute_chunk(chunk, a, schedule, products, input, old_states(), cells.select(0, c));
+      recompute_chunk(chunk, a, schedule, products, input, old_states(), dense_cells.select(0, c));
     }
     recurrence.run(chunk, d_gates);
     // From here on while a GPU is at work.
@@ -210,6 +214,7 @@ CellGradients sequence_backward(const OptionalTensor& grad_output, const Optiona
                                 const OptionalTensor& zoneout_c, GradientMask mask) {
   const SequenceArguments arguments = sequence_arguments(input, weights, bias, h0, c0, batch_sizes,
                                                          reverse, recompute, zoneout_h, zoneout_c);
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const SequenceGradients grads = {tensor_or_undefined(grad_output), tensor_or_undefined(grad_h_n),
                                    tensor_or_undefined(grad_c_n)};
   return run_sequence_backward(grads, arguments, output, activations, cells, mask);

@@ -180,6 +180,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> sequence_
     const OptionalTensor& h0, const OptionalTensor& c0, const OptionalTensor& batch_sizes,
     bool reverse, bool recompute, const OptionalTensor& zoneout_h,
     const OptionalTensor& zoneout_c) {
+  const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const SequenceOutputs outputs =
       run_sequence_forward(sequence_arguments(input, weights, bias, h0, c0, batch_sizes, reverse,
                                               recompute, zoneout_h, zoneout_c),

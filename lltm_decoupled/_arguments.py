@@ -16,6 +16,7 @@ from typing import (
     Type,
     TypeVar,
     Union,
+    cast,
 )
 
 import torch
@@ -232,6 +233,13 @@ def is_autocast_on(device_type: str) -> bool:
 def is_tracing() -> bool:
     """Whether torch.jit.trace is at work: to it sizes are tensors."""
     return bool(torch._C._get_tracing_state())
+
+
+def first_size(batch_sizes: Tensor) -> int:
+    """How many sequences packed data holds."""
+    if is_tracing():  # then it is a tensor, as all sizes are
+        return cast(int, batch_sizes[0])
+    return int(batch_sizes[0]) if batch_sizes.numel() else 0
 
 
 def has_shape(tensor: Tensor, shape: Tuple[int, ...]) -> bool:

@@ -11,6 +11,7 @@ from ._arguments import (
     Pair,
     State,
     counted,
+    first_size,
     has_shape,
     is_tracing,
     pair,
@@ -141,7 +142,7 @@ class LLTMSequenceBase(LayerParameters):
             # a trace has no values to look at; the operator checks them when it runs
             batch_size = pair(state, "h0, c0")[0].shape[-2]
         else:
-            batch_size = int(batch_sizes[0]) if batch_sizes.numel() else 0
+            batch_size = first_size(batch_sizes)
         state = self._checked(state, (batch_size,))
         if state is not None and sorted_indices is not None:
             state = [part.index_select(1, sorted_indices) for part in state]

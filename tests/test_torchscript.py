@@ -7,6 +7,7 @@ import torch
 from helpers import draw
 from sequence_helpers import draw_sequence
 from test_misuse import by_class, make
+from torch.nn.utils import rnn
 
 from lltm_decoupled import LLTMSequence, lltm_cell, lltm_sequence, reference
 
@@ -56,6 +57,29 @@ def test_a_traced_layer_takes_other_sizes(options, with_state, tmp_path):
             torch.testing.assert_close(model(*inputs), layer(*inputs))
         with pytest.raises(RuntimeError, match="lltm_decoupled: expected "):
             model(torch.randn(5, 2, 2), *inputs[1:])
+
+
+class OfLengths(torch.nn.Module):
+    """Padded rows and their lengths -> the padded output of a layer."""
+
+    def __init__(self, layer, enforce_sorted):
+        super().__init__()
+        self.layer, self.enforce_sorted = layer, enforce_sorted
+
+    def forward(self, input, lengths):
+        packed = rnn.pack_padded_sequence(input, lengths, enforce_sorted=self.enforce_sorted)
+        return rnn.pad_packed_sequence(self.layer(packed)[0])[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("enforce_sorted", [False, True])
+def test_a_traced_layer_takes_other_lengths(enforce_sorted):
+    module = OfLengths(LLTMSequence(3, 4, num_layers=2), enforce_sorted)
+    example = torch.randn(6, 3, 3), torch.tensor([6, 4, 2])
+    traced = torch.jit.trace(module, example, check_trace=False)
+    for lengths in ([6, 3, 1, 1], [6, 2], [4, 4, 4]):
+        inputs = torch.randn(max(lengths), len(lengths), 3), torch.tensor(lengths)
+        torch.testing.assert_close(traced(*inputs), module(*inputs))
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore::torch.jit.TracerWarning")
