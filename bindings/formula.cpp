@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "checks.h"
-#include "schedule.h"
 #include "sequence_operators.h"
+#include "symbolic.h"
 
 namespace lltm_bindings {
 namespace {
@@ -34,6 +34,14 @@ std::tuple<at::Tensor, at::Tensor> state_of(const Gates& gates, const at::Tensor
   return std::make_tuple(at::tanh(new_cell) * gates.output_gate, new_cell);
 }
 
+// Symbols are compared by the operations themselves.
+void check_unless_symbolic(const at::Tensor& input, const at::Tensor& weights,
+                           const at::Tensor& bias, const at::Tensor& old_h,
+                           const at::Tensor& old_cell) {
+  if (has_symbols({input, weights, bias, old_h, old_cell})) return;
+  check_cell(input, weights, bias, old_h, old_cell);
+}
+
 }  // namespace
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward_formula(const at::Tensor& input,
@@ -42,7 +50,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward_formula(const at::Te
                                                                     const at::Tensor& old_h,
                                                                     const at::Tensor& old_cell) {
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
-  check_cell(input, weights, bias_or_none, old_h, old_cell);
+  check_unless_symbolic(input, weights, bias_or_none, old_h, old_cell);
   const Gates gates = compute_gates(input, weights, bias_or_none, old_h, input.scalar_type());
   auto state = state_of(gates, old_cell);
   return std::make_tuple(std::get<0>(state), std::get<1>(state), gates.without_bias);
@@ -61,7 +69,7 @@ std::tuple<at::Tensor, at::Tensor> cell_mixed_formula(const at::Tensor& input,
                                                       const at::Tensor& old_h,
                                                       const at::Tensor& old_cell) {
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
-  check_cell(input, weights, bias_or_none, old_h, old_cell.to(input.scalar_type()));
+  check_unless_symbolic(input, weights, bias_or_none, old_h, old_cell.to(input.scalar_type()));
   const at::ScalarType wide = at::promote_types(input.scalar_type(), old_cell.scalar_type());
   return state_of(compute_gates(input, weights, bias_or_none, old_h, wide), old_cell);
 }
@@ -72,7 +80,8 @@ CellGradients cell_backward_formula(const OptionalTensor& grad_h, const Optional
                                     const at::Tensor& new_cell, const at::Tensor&,
                                     GradientMask mask) {
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
-  const CellSizes sizes = check_cell(input, weights, bias_or_none, old_h, new_cell);
+  check_unless_symbolic(input, weights, bias_or_none, old_h, new_cell);
+  const Size state_size = size_of(old_h, 1);
   const Gates gates = compute_gates(input, weights, bias_or_none, old_h, input.scalar_type());
   const at::Tensor tanh_cell = at::tanh(new_cell);
 
@@ -95,60 +104,71 @@ CellGradients cell_backward_formula(const OptionalTensor& grad_h, const Optional
   const at::Tensor d_gates = at::cat({d_input_gate, d_output, d_candidate}, 1);
 
   at::Tensor d_input, d_weights, d_bias, d_old_h;
-  if (mask[0]) d_input = d_gates.mm(weights.narrow(1, sizes.state_size, sizes.input_features));
+  if (mask[0]) d_input = d_gates.mm(columns_of(weights, state_size, size_of(input, 1)));
   if (mask[1]) d_weights = d_gates.t().mm(at::cat({old_h, input}, 1));
   if (mask[2] && bias_or_none.defined()) d_bias = d_gates.sum(0, bias_or_none.dim() == 2);
-  if (mask[3]) d_old_h = d_gates.mm(weights.narrow(1, 0, sizes.state_size));
+  if (mask[3]) d_old_h = d_gates.mm(columns_of(weights, 0, state_size));
   return std::make_tuple(d_input, d_weights, d_bias, d_old_h, mask[4] ? d_old_cell : at::Tensor());
 }
 
 namespace {
 
-// The first rows replaced.
-at::Tensor replace_rows(const at::Tensor& state, const at::Tensor& rows) {
-  const int64_t n = rows.size(0);
-  if (n == state.size(0)) return rows;
-  return at::cat({rows, state.narrow(0, n, state.size(0) - n)}, 0);
+// The rows of each step: [B, ...], or as many as batch_sizes says.
+std::vector<at::Tensor> steps_of(const at::Tensor& rows, const at::Tensor& batch_sizes) {
+  if (!rows.defined()) return {};
+  if (!batch_sizes.defined()) return rows.unbind(0);
+  const int64_t* const sizes = batch_sizes.data_ptr<int64_t>();
+  return rows.split_with_sizes(at::IntArrayRef(sizes, static_cast<size_t>(batch_sizes.numel())), 0);
 }
 
-at::Tensor zoned_out(const at::Tensor& mask, const Step& step, const at::Tensor& old_state,
-                     const at::Tensor& new_state) {
-  if (!mask.defined()) return new_state;
-  return at::where(mask.narrow(0, step.first, step.rows), old_state, new_state);
+at::Tensor first_rows(const at::Tensor& state, const at::Tensor& like, bool packed) {
+  return packed ? state.narrow(0, 0, like.size(0)) : state;
+}
+
+at::Tensor replace_rows(const at::Tensor& state, const at::Tensor& rows, bool packed) {
+  if (!packed || rows.size(0) == state.size(0)) return rows;
+  return at::cat({rows, state.narrow(0, rows.size(0), state.size(0) - rows.size(0))}, 0);
 }
 
 }  // namespace
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_formula(const SequenceArguments& a) {
-  const SequenceSizes sizes = check_sequence(a);
-  const Schedule schedule(a, sizes);
-  const int64_t H = sizes.state_size;
-  const at::Tensor weights_h_t = a.weights.narrow(1, 0, H).t();
-  at::Tensor gates = as_rows(a.input).mm(a.weights.narrow(1, H, sizes.input_features).t());
-  if (a.bias.defined()) gates = gates + a.bias;
-  const at::Tensor keep_h = a.zoneout_h.defined() ? as_rows(a.zoneout_h) : a.zoneout_h;
-  const at::Tensor keep_c = a.zoneout_c.defined() ? as_rows(a.zoneout_c) : a.zoneout_c;
-
-  const int64_t shape[] = {sizes.batch_size, H};
-  at::Tensor h = a.h0.defined() ? a.h0 : at::zeros(shape, a.input.options());
-  at::Tensor c = a.c0.defined() ? a.c0 : at::zeros(shape, a.input.options());
-  std::vector<at::Tensor> outputs;
-  outputs.reserve(static_cast<size_t>(schedule.steps()));
-  for (int64_t i = 0; i < schedule.steps(); ++i) {
-    const Step step = schedule[i];
-    const at::Tensor old_h = h.narrow(0, 0, step.rows);
-    const at::Tensor old_c = c.narrow(0, 0, step.rows);
-    const at::Tensor sum = gates.narrow(0, step.first, step.rows) + old_h.mm(weights_h_t);
-    const std::vector<at::Tensor> parts = sum.chunk(3, 1);
-    const at::Tensor new_c = old_c + at::elu(parts[2]) * at::sigmoid(parts[0]);
-    const at::Tensor new_h = at::tanh(new_c) * at::sigmoid(parts[1]);
-    outputs.push_back(zoned_out(keep_h, step, old_h, new_h));
-    h = replace_rows(h, outputs.back());
-    c = replace_rows(c, zoned_out(keep_c, step, old_c, new_c));
+  const bool packed = a.batch_sizes.defined();
+  if (packed || !has_symbols({a.input, a.weights, a.bias, a.h0, a.c0, a.zoneout_h, a.zoneout_c})) {
+    check_sequence(a);
   }
-  if (a.reverse) std::reverse(outputs.begin(), outputs.end());
-  at::Tensor output = outputs.empty() ? gates.narrow(1, 0, H) : at::cat(outputs, 0);
-  if (!a.batch_sizes.defined()) output = output.view({sizes.steps, sizes.batch_size, H});
+  const Size features = size_of(a.input, -1);
+  const Size H = size_of(a.weights, 1) - features;
+  const at::Tensor weights_h_t = columns_of(a.weights, 0, H).t();
+  const at::Tensor input = packed ? a.input : a.input.flatten(0, 1);
+  at::Tensor gates = input.mm(columns_of(a.weights, H, features).t());
+  if (a.bias.defined()) gates = gates + a.bias;
+  const Size rows_shape[] = {size_of(a.input, 0), size_of(a.input, 1), 3 * H};
+  if (!packed) gates = reshaped(gates, rows_shape);
+  const std::vector<at::Tensor> steps = steps_of(gates, a.batch_sizes);
+  const std::vector<at::Tensor> keep_h = steps_of(a.zoneout_h, a.batch_sizes);
+  const std::vector<at::Tensor> keep_c = steps_of(a.zoneout_c, a.batch_sizes);
+
+  // Packed data has a state: check_sequence saw to it.
+  const Size shape[] = {size_of(a.input, 1), H};
+  at::Tensor h = a.h0.defined() ? a.h0 : zeros_of(shape, a.input.options());
+  at::Tensor c = a.c0.defined() ? a.c0 : zeros_of(shape, a.input.options());
+  std::vector<at::Tensor> outputs(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const size_t t = a.reverse ? steps.size() - 1 - i : i;
+    const at::Tensor old_h = first_rows(h, steps[t], packed);
+    const at::Tensor old_c = first_rows(c, steps[t], packed);
+    const std::vector<at::Tensor> parts = (steps[t] + old_h.mm(weights_h_t)).chunk(3, 1);
+    at::Tensor new_c = old_c + at::elu(parts[2]) * at::sigmoid(parts[0]);
+    at::Tensor new_h = at::tanh(new_c) * at::sigmoid(parts[1]);
+    if (!keep_h.empty()) new_h = at::where(keep_h[t], old_h, new_h);
+    if (!keep_c.empty()) new_c = at::where(keep_c[t], old_c, new_c);
+    outputs[t] = new_h;
+    h = replace_rows(h, new_h, packed);
+    c = replace_rows(c, new_c, packed);
+  }
+  at::Tensor output = gates.chunk(3, -1)[0];
+  if (!outputs.empty()) output = packed ? at::cat(outputs, 0) : at::stack(outputs, 0);
   // No output is another one, or an input.
   return std::make_tuple(output, h.clone(), c.clone());
 }

@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers import all_equal, assert_close, check_against_reference, draw, exact
 
-from lltm_decoupled import LLTM, lltm_cell
+from lltm_decoupled import LLTM, LLTMSequence, lltm_cell, lltm_sequence
 
 BIASES = ("vector", "row", None)
 FUNCTIONS = {"lltm_cell": lltm_cell, "op": torch.ops.lltm_decoupled.cell}
@@ -159,6 +159,38 @@ def test_transforms_inside_a_compiled_function(target):
     for function in (d_input, mapped):
         compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
         assert_close(compiled(*inputs), function(*exact(inputs)), target, terms=5)
+
+
+@needs_compile
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("mapped", ["input", "parameters"])
+@pytest.mark.parametrize("layer", [LLTM, LLTMSequence])
+def test_vmap_of_changing_sizes(layer, mapped, dynamic, float64_target):
+    """The sizes that vmap's formula meets are then symbols."""
+    target = float64_target
+    module = layer(3, 4, device=target.device, dtype=target.dtype)
+    function = lltm_cell if layer is LLTM else lltm_sequence
+    steps = () if layer is LLTM else (6,)
+    parameters = [torch.stack([p.detach(), 2 * p.detach()]) for p in module.parameters()]
+
+    def over_parameters(input, weights, bias):
+        zeros = input.new_zeros(input.shape[-2], 4)
+        return torch.vmap(lambda w, b: function(input, w, b, zeros, zeros)[0])(weights, bias)
+
+    def over_input(input, weights, bias):
+        return torch.vmap(lambda part: module(part)[0])(input)
+
+    call = over_input if mapped == "input" else over_parameters
+    torch._dynamo.reset()
+    compiled = torch.compile(call, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    for batch_size in (5, 2, 7):
+        shape = (*([3] if mapped == "input" else []), *steps, batch_size, 3)
+        input = torch.randn(shape, device=target.device, dtype=target.dtype, requires_grad=True)
+        results = []
+        for run in (compiled, call):
+            output = run(input, *parameters)
+            results.append((output, *torch.autograd.grad(output.square().sum(), input)))
+        torch.testing.assert_close(*results)
 
 
 @needs_compile
