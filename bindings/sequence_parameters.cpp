@@ -84,7 +84,7 @@ at::Tensor ParameterGradients::d_weights() {
 
 at::Tensor ParameterGradients::d_bias() const {
   if (!bias_.defined()) return bias_;
-  return d_bias_.defined() ? d_bias_.to(dtype_) : at::zeros(bias_.sizes(), bias_.options());
+  return d_bias_.defined() ? d_bias_.to(dtype_) : at::zeros_like(bias_);
 }
 
 void ParameterGradients::allocate() {
