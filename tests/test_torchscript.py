@@ -71,9 +71,21 @@ class OfLengths(torch.nn.Module):
         return rnn.pad_packed_sequence(self.layer(packed)[0])[0]
 
 
+def traces_unsorting():
+    """Old torch's own part of it keeps the example's size."""
+    places = torch.tensor([2, 0, 1]), torch.tensor([1, 3, 0, 2])
+    traced = torch.jit.trace(rnn.invert_permutation, places[:1])
+    try:
+        return torch.equal(traced(places[1]), rnn.invert_permutation(places[1]))
+    except RuntimeError:
+        return False
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.jit", "ignore::torch.jit.TracerWarning")
 @pytest.mark.parametrize("enforce_sorted", [False, True])
 def test_a_traced_layer_takes_other_lengths(enforce_sorted):
+    if not enforce_sorted and not traces_unsorting():
+        pytest.skip(f"torch {torch.__version__} cannot trace its own unsorting")
     module = OfLengths(LLTMSequence(3, 4, num_layers=2), enforce_sorted)
     example = torch.randn(6, 3, 3), torch.tensor([6, 4, 2])
     traced = torch.jit.trace(module, example, check_trace=False)
