@@ -29,8 +29,9 @@ Gates compute_gates(const at::Tensor& input, const at::Tensor& weights, const at
   return gates;
 }
 
+// Contiguous, as kernels give it.
 std::tuple<at::Tensor, at::Tensor> state_of(const Gates& gates, const at::Tensor& old_cell) {
-  const at::Tensor new_cell = old_cell + gates.candidate_cell * gates.input_gate;
+  const at::Tensor new_cell = old_cell.contiguous() + gates.candidate_cell * gates.input_gate;
   return std::make_tuple(at::tanh(new_cell) * gates.output_gate, new_cell);
 }
 
@@ -108,6 +109,7 @@ CellGradients cell_backward_formula(const OptionalTensor& grad_h, const Optional
   if (mask[1]) d_weights = d_gates.t().mm(at::cat({old_h, input}, 1));
   if (mask[2] && bias_or_none.defined()) d_bias = d_gates.sum(0, bias_or_none.dim() == 2);
   if (mask[3]) d_old_h = d_gates.mm(columns_of(weights, 0, state_size));
+  if (mask[4]) d_old_cell = d_old_cell.contiguous();
   return std::make_tuple(d_input, d_weights, d_bias, d_old_h, mask[4] ? d_old_cell : at::Tensor());
 }
 
@@ -169,8 +171,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_formula(const SequenceAr
   }
   at::Tensor output = gates.chunk(3, -1)[0];
   if (!outputs.empty()) output = packed ? at::cat(outputs, 0) : at::stack(outputs, 0);
-  // No output is another one, or an input.
-  return std::make_tuple(output, h.clone(), c.clone());
+  // No output is another one, or an input; and states are contiguous.
+  const at::MemoryFormat dense = at::MemoryFormat::Contiguous;
+  return std::make_tuple(output, h.clone(dense), c.clone(dense));
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_composite(

@@ -27,7 +27,7 @@ void append(std::vector<OldRows>& pieces, const OldRows& piece) {
 }  // namespace
 
 Schedule::Schedule(const SequenceArguments& arguments, const SequenceSizes& sizes)
-    : count_(sizes.steps),
+    : count_(sizes.rows > 0 ? sizes.steps : 0),
       batch_size_(sizes.batch_size),
       reverse_(arguments.reverse),
       uniform_(!arguments.batch_sizes.defined()) {

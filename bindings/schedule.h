@@ -25,6 +25,7 @@ class Schedule {
  public:
   Schedule(const SequenceArguments& arguments, const SequenceSizes& sizes);
 
+  // Those without rows are none.
   int64_t steps() const { return count_; }
   Step operator[](int64_t i) const {
     if (!uniform_) return packed_[static_cast<size_t>(i)];

@@ -37,6 +37,7 @@ struct SequenceOutputs {
 // With recompute, and where nothing is kept, the products with the input are those of so many steps
 // at a time.
 const int64_t kStepsPerChunk = 32;
+inline int64_t chunks_of(int64_t steps) { return (steps + kStepsPerChunk - 1) / kStepsPerChunk; }
 
 enum class Keep { kNothing, kForBackward };
 

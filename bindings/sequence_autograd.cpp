@@ -1,3 +1,4 @@
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "autograd_tools.h"
@@ -37,13 +38,18 @@ variable_list differentiable_gradients(SequenceArguments a, const variable_list&
     if (mask[i]) inputs.push_back(arguments[i]);
   }
   variable_list gradients(5);
-  if (outputs.empty() || inputs.empty()) return gradients;
-  const variable_list wanted =
-      torch::autograd::grad(outputs, inputs, grad_outputs, /*retain_graph=*/creates_graph,
-                            creates_graph, /*allow_unused=*/true);
+  if (inputs.empty()) return gradients;
+  variable_list wanted(inputs.size());
+  if (!outputs.empty()) {
+    wanted = torch::autograd::grad(outputs, inputs, grad_outputs, /*retain_graph=*/creates_graph,
+                                   creates_graph, /*allow_unused=*/true);
+  }
   size_t next = 0;
   for (size_t i = 0; i < gradients.size(); ++i) {
-    if (mask[i]) gradients[i] = wanted[next++];
+    if (!mask[i]) continue;
+    // Zeros, as from the kernels, of what no output depends on: without a step the weights.
+    const at::Tensor gradient = wanted[next++];
+    gradients[i] = gradient.defined() ? gradient : at::zeros_like(arguments[i]);
   }
   return gradients;
 }

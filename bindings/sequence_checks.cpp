@@ -130,8 +130,7 @@ SequenceSizes check_sequence_backward(const SequenceGradients& grads, const Sequ
   const int64_t activations_shape[] = {a.recompute ? 0 : sizes.rows, 3 * H};
   check_tensor(activations, "activations", activations_shape, "(rows, 3 * state_size)", a.input,
                "input");
-  const int64_t chunks = (sizes.steps + kStepsPerChunk - 1) / kStepsPerChunk;
-  const int64_t chunks_shape[] = {chunks, sizes.batch_size, H};
+  const int64_t chunks_shape[] = {chunks_of(sizes.steps), sizes.batch_size, H};
   const int64_t cells_shape[] = {sizes.rows, H};
   const at::IntArrayRef expected =
       a.recompute ? at::IntArrayRef(chunks_shape) : at::IntArrayRef(cells_shape);

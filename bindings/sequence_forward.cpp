@@ -81,11 +81,11 @@ SequenceOutputs run_sequence_forward(const SequenceArguments& a, Keep keep) {
   }
   SequenceOutputs outputs;
   const bool packed = a.batch_sizes.defined();
-  outputs.output = packed ? at::empty({N, H}, options) : at::empty({T, B, H}, options);
+  outputs.output = packed ? at::empty({N, H}, options) : at::empty({sizes.steps, B, H}, options);
   const at::Tensor output = at_once ? outputs.output : as_rows(outputs.output);
   if (keeps_steps) outputs.cells = at::empty({N, H}, options);
   const at::Tensor cells = outputs.cells;
-  if (keeps_chunks) outputs.cells = at::empty({chunks, B, H}, cell.options());
+  if (keeps_chunks) outputs.cells = at::empty({chunks_of(sizes.steps), B, H}, cell.options());
   if (!carries_cell) outputs.c_n = at::empty({B, H}, options);
 
   const PackedRows packed_rows = at_once ? PackedRows(schedule, a) : PackedRows();

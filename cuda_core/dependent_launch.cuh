@@ -30,8 +30,8 @@ __device__ __forceinline__ void await_earlier_kernels() {
 // capture it.
 inline bool has_dependent_launch() {
   int runtime = 0, driver = 0;
-  if (cudaRuntimeGetVersion(&runtime) != cudaSuccess || runtime < 12030) return false;
-  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver < 12030) return false;
+  if (status_of(cudaRuntimeGetVersion(&runtime)) || runtime < 12030) return false;
+  if (status_of(cudaDriverGetVersion(&driver)) || driver < 12030) return false;
   return own_architecture() >= 900;
 }
 #endif

@@ -3,16 +3,23 @@
 #define LLTM_DEVICE_CUH_
 
 #include <cuda_runtime.h>
+#include <stdint.h>
 
 namespace lltm {
 namespace {
+
+// Of a call, as the C ABI has it. The next one who asks for the last error must not get it again.
+inline int32_t status_of(cudaError_t error) {
+  if (error != cudaSuccess) cudaGetLastError();
+  return static_cast<int32_t>(error);
+}
 
 // 0 where it cannot be asked.
 inline int device_attribute(cudaDeviceAttr attribute) {
   int device = 0;
   int value = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return 0;
-  return cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess ? value : 0;
+  if (status_of(cudaGetDevice(&device))) return 0;
+  return status_of(cudaDeviceGetAttribute(&value, attribute, device)) ? 0 : value;
 }
 
 // The architecture of the current GPU, 900 say, if this binary has machine code for just that, else

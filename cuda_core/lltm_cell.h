@@ -54,6 +54,18 @@ static inline int32_t check_sizes(int64_t batch_size, int64_t state_size) {
   return 0;
 }
 
+// And input_features argument 3 of those with the weights: no index of [B, 3H], [3H, H + I] or
+// [B, I] overflows.
+static inline int32_t check_product_sizes(int64_t batch_size, int64_t state_size,
+                                          int64_t input_features) {
+  const int32_t status = check_sizes(batch_size, state_size);
+  if (status) return status;
+  const int64_t most = INT64_MAX / (3 * static_cast<int64_t>(sizeof(double)));
+  if (input_features < 0 || input_features > most - state_size) return -3;
+  const int64_t longest = batch_size > state_size ? batch_size : state_size;
+  return longest > 0 && state_size + input_features > most / longest ? -3 : 0;
+}
+
 template <typename Arguments>
 static inline bool is_empty(const Arguments& a) {
   return a.batch_size == 0 || a.state_size == 0;
@@ -83,15 +95,9 @@ static inline int32_t check(const CellBackward<T>& a) {
 
 template <typename S>
 static inline int32_t check(const CellFused<S>& a) {
-  const int32_t status = check_sizes(a.cell.batch_size, a.cell.state_size);
-  if (status || a.input_features < 0) return status ? status : -3;
-  // weights is [3H, H + I] and input [B, I]: neither may be larger than what an index can count.
-  const int64_t most = INT64_MAX / (3 * static_cast<int64_t>(sizeof(double)));
-  const int64_t width = a.cell.state_size + a.input_features;
-  const int64_t longest =
-      a.cell.batch_size > a.cell.state_size ? a.cell.batch_size : a.cell.state_size;
-  if (longest > 0 && width > most / longest) return -3;
-  if (is_empty(a.cell)) return 0;
+  const int32_t status =
+      check_product_sizes(a.cell.batch_size, a.cell.state_size, a.input_features);
+  if (status || is_empty(a.cell)) return status;
   if (!a.input && a.input_features > 0) return -4;
   if (!a.weights) return -5;
   if (!a.old_h) return -7;

@@ -58,8 +58,7 @@ struct SequenceGradients {
 
 template <typename S>
 static inline int32_t check(const SequenceGradients<S>& a) {
-  const GradientProducts<S> like = {a.rows, a.state_size, a.input_features};
-  const int32_t status = check_product_sizes(like);
+  const int32_t status = check_product_sizes(a.rows, a.state_size, a.input_features);
   if (status) return status == -1 ? -1 : status - 1;
   if (a.batch_size < 0 || (a.batch_size == 0 ? a.rows > 0 : a.rows % a.batch_size != 0)) return -2;
   if (a.state_size == 0 || (!a.d_weights && !a.d_bias)) return 0;

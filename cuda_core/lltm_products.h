@@ -47,21 +47,9 @@ struct SequenceProduct {
   T* c;  // [N, M]
 };
 
-// Arguments 1 to 3: no index of [B, 3H], [3H, H + I] or [B, I] overflows.
-template <typename Products>
-static inline int32_t check_product_sizes(const Products& a) {
-  const int32_t status = check_sizes(a.batch_size, a.state_size);
-  if (status) return status;
-  const int64_t most = INT64_MAX / (3 * static_cast<int64_t>(sizeof(double)));
-  if (a.input_features < 0 || a.input_features > most - a.state_size) return -3;
-  const int64_t width = a.state_size + a.input_features;
-  const int64_t longest = a.batch_size > a.state_size ? a.batch_size : a.state_size;
-  return longest > 0 && width > most / longest ? -3 : 0;
-}
-
 template <typename T>
 static inline int32_t check(const GateProducts<T>& a) {
-  const int32_t status = check_product_sizes(a);
+  const int32_t status = check_product_sizes(a.batch_size, a.state_size, a.input_features);
   if (status || a.batch_size == 0 || a.state_size == 0) return status;
   if (!a.input && a.input_features > 0) return -4;
   if (!a.weights) return -5;
@@ -71,7 +59,7 @@ static inline int32_t check(const GateProducts<T>& a) {
 
 template <typename T>
 static inline int32_t check(const GradientProducts<T>& a) {
-  const int32_t status = check_product_sizes(a);
+  const int32_t status = check_product_sizes(a.batch_size, a.state_size, a.input_features);
   if (status || a.batch_size == 0 || a.state_size == 0) return status;
   if (!a.d_gates) return -4;
   if (!a.input && a.input_features > 0 && a.d_weights) return -5;

@@ -48,12 +48,16 @@ struct SequenceBackward {
   S* d_gates;              // [T, B, 3H]
 };
 
+// Of one launch.
+const int64_t kMostSteps = INT32_MAX;
+
 static inline bool is_empty(const SequenceShape& s) {
   return s.steps == 0 || s.batch_size == 0 || s.state_size == 0;
 }
 
+// Counted as in sequence_forward and sequence_backward.
 static inline int32_t check(const SequenceShape& s) {
-  if (s.steps < 0 || s.steps > INT32_MAX) return -1;
+  if (s.steps < 0) return -1;
   const int32_t status = check_sizes(s.batch_size, s.state_size);
   if (status) return status - 1;
   if (s.weights_stride < s.state_size) return -5;
@@ -67,6 +71,7 @@ template <typename S>
 static inline int32_t check(const SequenceForward<S>& a) {
   const int32_t status = check(a.shape);
   if (status || is_empty(a.shape)) return status;
+  if (a.shape.steps > kMostSteps) return -1;
   if (!a.weights) return -4;
   if (!a.gates) return -9;
   if (!a.cell && !a.c_n) return -12;
@@ -78,6 +83,7 @@ template <typename S>
 static inline int32_t check(const SequenceBackward<S>& a) {
   const int32_t status = check(a.shape);
   if (status || is_empty(a.shape)) return status;
+  if (a.shape.steps > kMostSteps) return -1;
   if (!a.weights) return -4;
   if (!a.activations) return -9;
   if (!a.new_cell) return -10;

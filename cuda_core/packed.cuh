@@ -22,16 +22,17 @@ struct Packed {
 
   // In assembly, because the compiler then asks for all the loads of a batch before it waits for
   // the first; written in C++ it takes them in turns with the arithmetic. And of one store it makes
-  // four.
+  // four. Not by ld.global.nc: the kernel before may write here until await_earlier_kernels, and
+  // such loads are for what is read-only as long as a kernel runs.
   __device__ __forceinline__ void load_from(const S* p) {
     if (kWords == 2) {
-      asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+      asm volatile("ld.global.v2.u32 {%0, %1}, [%2];"
                    : "=r"(words[0]), "=r"(words[1 % kWords])
                    : "l"(p));
     } else {
 #pragma unroll
       for (int i = 0; i < kWords; i += 4) {
-        asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+        asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                      : "=r"(words[i % kWords]), "=r"(words[(i + 1) % kWords]),
                        "=r"(words[(i + 2) % kWords]), "=r"(words[(i + 3) % kWords])
                      : "l"(reinterpret_cast<const uint32_t*>(p) + i));

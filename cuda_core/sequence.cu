@@ -9,8 +9,10 @@ namespace {
 template <template <typename> class Arguments, typename S>
 int32_t plan(bool tf32, const SequenceShape& shape, lltm_sequence_plan* plan) {
   *plan = {LLTM_SEQUENCE_NONE, 0, 0};
+  // Two arguments come before those of the shape.
   const int32_t status = check(shape);
-  if (status) return status;
+  if (status) return status - 2;
+  if (shape.steps > kMostSteps) return 0;
   if (fits_block<S>(shape.batch_size, shape.state_size)) {
     plan->path = LLTM_SEQUENCE_BLOCK;
     return 0;

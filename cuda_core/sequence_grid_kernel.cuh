@@ -124,42 +124,40 @@ class GridKernelLaunch {
   // cluster.
   bool has_room() const {
     if (kernel.cluster == 1) return kernel.side_by_side == 1 || fit_side_by_side();
-    int clusters = 0;
 #if CUDART_VERSION >= 12010
+    int clusters = 0;
     cudaLaunchAttribute attributes[2] = {};
     const cudaLaunchConfig_t config = configuration(attributes, 1, nullptr);
-    cudaError_t status = prepare();
-    if (status == cudaSuccess)
-      status = cudaOccupancyMaxActiveClusters(&clusters, kernel.kernel, &config);
-    if (status != cudaSuccess) cudaGetLastError();
+    return !prepare() &&
+           !status_of(cudaOccupancyMaxActiveClusters(&clusters, kernel.kernel, &config)) &&
+           clusters * kernel.cluster >= blocks;
+#else
+    return false;
 #endif
-    return clusters * kernel.cluster >= blocks;
   }
 
-  cudaError_t start(void** parameters, cudaStream_t stream) const {
-    const cudaError_t status = prepare();
-    if (status != cudaSuccess) return status;
+  int32_t start(void** parameters, cudaStream_t stream) const {
+    const int32_t status = prepare();
+    if (status) return status;
 #if CUDART_VERSION >= 12010
     if (kernel.cluster > 1) {
       cudaLaunchAttribute attributes[2] = {};
       const cudaLaunchConfig_t config = configuration(attributes, 2, stream);
-      return cudaLaunchKernelExC(&config, kernel.kernel, parameters);
+      return status_of(cudaLaunchKernelExC(&config, kernel.kernel, parameters));
     }
 #endif
-    return cudaLaunchCooperativeKernel(kernel.kernel, dim3(static_cast<unsigned>(blocks)),
-                                       dim3(static_cast<unsigned>(kernel.threads)), parameters,
-                                       memory, stream);
+    return status_of(cudaLaunchCooperativeKernel(kernel.kernel, dim3(static_cast<unsigned>(blocks)),
+                                                 dim3(static_cast<unsigned>(kernel.threads)),
+                                                 parameters, memory, stream));
   }
 
  private:
   bool fit_side_by_side() const {
     int count = 0;
-    cudaError_t status = prepare();
-    if (status == cudaSuccess)
-      status = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel.kernel, kernel.threads,
-                                                             memory);
-    if (status != cudaSuccess) cudaGetLastError();
-    return count >= kernel.side_by_side;
+    return !prepare() &&
+           !status_of(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&count, kernel.kernel,
+                                                                    kernel.threads, memory)) &&
+           count >= kernel.side_by_side;
   }
 
 #if CUDART_VERSION >= 12010
@@ -183,9 +181,10 @@ class GridKernelLaunch {
 
   // The most that a block may have, whatever this launch takes: between this and the launch another
   // thread may launch the kernel with less.
-  cudaError_t prepare() const {
-    return cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  int32_t prepare() const {
+    return status_of(
+        cudaFuncSetAttribute(kernel.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)));
   }
 
   const GridKernel& kernel;

@@ -87,16 +87,12 @@ int32_t launch_with(const GridTable& table, const Arguments& a,
   launch.patience = options.patience > 0 ? options.patience : kPatience;
   // It is added to a clock.
   if (launch.patience > kLongestPatience) launch.patience = kLongestPatience;
-  cudaError_t status =
-      cudaMemsetAsync(launch.ring, 0xff, static_cast<size_t>(choice.ring_bytes), stream);
-  if (status == cudaSuccess) {
-    Arguments arguments = a;
-    void* parameters[] = {&arguments, &launch};
-    status = GridKernelLaunch(choice.kernel, launch.blocks, launch.turns).start(parameters, stream);
-  }
-  // Reported here: the next one who asks must not get it again.
-  if (status != cudaSuccess) cudaGetLastError();
-  return static_cast<int32_t>(status);
+  const int32_t status =
+      status_of(cudaMemsetAsync(launch.ring, 0xff, static_cast<size_t>(choice.ring_bytes), stream));
+  if (status) return status;
+  Arguments arguments = a;
+  void* parameters[] = {&arguments, &launch};
+  return GridKernelLaunch(choice.kernel, launch.blocks, launch.turns).start(parameters, stream);
 }
 
 }  // namespace

@@ -178,9 +178,9 @@ int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t str
                       p.c,
                       p.c_row_step,
                       p.adds != 0};
-  cudaError_t error = cudaMemsetAsync(largest, 0, lines * sizeof(uint32_t), stream);
-  if (error != cudaSuccess) return static_cast<int32_t>(error);
-  int32_t failure = find_largest(s.a, p.inner, along_a, largest, stream);
+  int32_t failure = status_of(cudaMemsetAsync(largest, 0, lines * sizeof(uint32_t), stream));
+  if (failure) return failure;
+  failure = find_largest(s.a, p.inner, along_a, largest, stream);
   if (failure) return failure;
   failure = find_largest(s.b, p.inner, along_b, largest + p.rows, stream);
   if (failure) return failure;
@@ -197,12 +197,12 @@ int32_t launch(const MatrixProduct<float>& m, float* workspace, cudaStream_t str
   void (*const kernel)(SplitArguments) = along_b   ? &product_kernel<true, true>
                                          : along_a ? &product_kernel<true, false>
                                                    : &product_kernel<false, false>;
-  error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                               cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
-  if (error != cudaSuccess) return static_cast<int32_t>(error);
+  failure = status_of(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                           cudaFuncAttributeMaxDynamicSharedMemorySize, kShared));
+  if (failure) return failure;
   kernel<<<grid, kSplitThreads, kShared, stream>>>(s);
-  error = cudaGetLastError();
-  if (error != cudaSuccess || parts == 1) return static_cast<int32_t>(error);
+  failure = static_cast<int32_t>(cudaGetLastError());
+  if (failure || parts == 1) return failure;
   const dim3 blocks(static_cast<unsigned>(rounded_up(p.columns, kSumThreads)),
                     static_cast<unsigned>(p.rows < 65535 ? p.rows : 65535));
   const auto sum = p.adds ? &sum_kernel<true> : &sum_kernel<false>;

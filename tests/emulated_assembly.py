@@ -57,8 +57,8 @@ ASSEMBLY = {
     "barrier.cluster.arrive.release.aligned;\\n": ";",
     "griddepcontrol.wait;": ";",  # behind an #if too, but beside a launch
     "griddepcontrol.launch_dependents;": ";",
-    "ld.global.nc.v2.u32 {%0, %1}, [%2];": "emulated::load_words({2}, {0}, {1});",
-    "ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];": "emulated::load_words({4}, {0}, {1}, {2}, {3});",
+    "ld.global.v2.u32 {%0, %1}, [%2];": "emulated::load_words({2}, {0}, {1});",
+    "ld.global.v4.u32 {%0, %1, %2, %3}, [%4];": "emulated::load_words({4}, {0}, {1}, {2}, {3});",
     "st.global.v2.u32 [%0], {%1, %2};": "emulated::store_words({0}, {1}, {2});",
     "st.global.v4.u32 [%0], {%1, %2, %3, %4};": "emulated::store_words({0}, {1}, {2}, {3}, {4});",
 }

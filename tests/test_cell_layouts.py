@@ -3,6 +3,7 @@
 import pytest
 import torch
 from helpers import INPUTS, assert_fresh, check_against_reference, draw, draw_grads, leaves
+from torch.autograd import forward_ad
 
 import lltm_decoupled
 
@@ -101,6 +102,20 @@ def test_outputs_are_fresh_and_contiguous(layout, target):
     assert_fresh(outputs, inputs)
     gradients = torch.autograd.grad(outputs, with_grad, grads)
     assert_fresh(gradients, grads + inputs)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_states_are_contiguous_in_forward_mode_and_under_autocast(layout, target):
+    """There PyTorch's own operations compute them."""
+    inputs = [LAYOUTS[layout](t) for t in draw(target)]
+    with torch.autocast("cpu", torch.bfloat16):
+        outputs = lltm_decoupled.lltm_cell(*inputs)
+    assert all(output.is_contiguous() for output in outputs)
+    with forward_ad.dual_level():
+        input = draw(target)[0]
+        dual = forward_ad.make_dual(input, torch.randn_like(input))
+        outputs = lltm_decoupled.lltm_cell(dual, *inputs[1:])
+        assert all(output.is_contiguous() for output in outputs)
 
 
 @pytest.mark.parametrize("changed", range(5), ids=INPUTS)

@@ -11,6 +11,7 @@ from lltm_decoupled import reference
 
 # batch_size, state_size, input_features
 BAD_SIZES = (((-1, 4, 4), -1), ((2, -1, 4), -2), ((2, 4, -1), -3), ((2, 4, 2**62), -3))
+BAD_SIZES += (((1, 1, 2**63 - 1), -3), ((0, 4, 2**63 - 1), -3))
 FORWARD_OUTPUTS = ("new_h", "new_cell", "input_gate", "output_gate", "candidate_cell")
 
 

@@ -137,6 +137,8 @@ def test_plan():
                 ((9, 1 << 20, 16), NONE),
                 ((9, 1 << 16, 256), NONE),
                 ((9, 16, 4096), NONE),
+                ((1 << 31, 0, 16), NONE),
+                ((1 << 31, 1, 16), NONE),
             ):
                 assert core("sequence_plan", dtype)(way, 0, *sizes, plan) == 0
                 assert plan.path == path, sizes
@@ -153,8 +155,22 @@ def test_plan():
                     assert plan.path == GRID
                     assert plan.workspace == min(steps, slots) * slot
                     assert plan.blocks * 8 in [16 * 512 // units for units in (8, 16, 32)]
-        assert core("sequence_plan", dtype)(0, 0, -1, 16, 512, plan) == -1
-        assert core("sequence_plan", dtype)(0, 0, 9, 16, 512, None) == -6
+
+
+def test_plan_statuses():
+    require_device("cuda:0")
+    good = [0, 0, 9, 16, 512, Plan()]
+    for dtype in CTYPES:
+        for place, value in ((3, -1), (4, -1), (4, 1 << 62), (5, -1), (6, None)):
+            arguments = [value if i == place - 1 else x for i, x in enumerate(good)]
+            assert core("sequence_plan", dtype)(*arguments) == -place, (place, value)
+        # All sizes fit, but not in one memory.
+        assert core("sequence_plan", dtype)(0, 0, 1 << 30, 1 << 20, 1 << 20, Plan()) == -3
+        # More steps than a launch takes.
+        some, steps = from_host(dtype, 1, 4), 1 << 31
+        tail = (0, None, *[some] * 9)
+        assert core("sequence_forward", dtype)(steps, 1, 1, some, 1, *tail, None) == -1
+        assert core("sequence_backward", dtype)(steps, 1, 1, some, 1, *tail, None) == -1
 
 
 def test_numbers_from_host_memory_that_is_reused():

@@ -31,6 +31,7 @@ test_gradients_of_infinity_and_nan = test_core_gradients.test_infinity_and_nan
 test_gradients_of_nothing = test_core_gradients.test_empty_sums_are_zero
 test_gradients_in_tf32 = test_core_gradients.test_tf32
 test_gradients_statuses = test_core_gradients.test_statuses
+test_plan_statuses = test_core_sequence.test_plan_statuses
 test_sequence_product_of_infinity_and_nan = test_core_sequence_product.test_infinity_and_nan
 test_sequence_product_in_tf32 = test_core_sequence_product.test_tf32
 test_sequence_product_statuses = test_core_sequence_product.test_statuses

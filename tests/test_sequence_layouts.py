@@ -6,6 +6,7 @@ from helpers import assert_close, exact, leaves
 from sequence_helpers import INPUTS, check_sequence, draw_sequence, ragged
 from test_cell_layouts import LAYOUTS
 from test_sequence_values import check_way, options_of
+from torch.autograd import forward_ad
 
 from lltm_decoupled import lltm_sequence, reference
 
@@ -24,6 +25,20 @@ def test_layouts(layout, target):
         for name in ("zoneout_h", "zoneout_c"):
             options[name] = options[name].transpose(0, 1).contiguous().transpose(0, 1)
         check_sequence(target, [make(t) for t in inputs], **options)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_outputs_are_contiguous_in_forward_mode_and_under_autocast(layout, target):
+    inputs = [LAYOUTS[layout](t) for t in draw_sequence(target)]
+    with torch.autocast("cpu", torch.bfloat16):
+        outputs = lltm_sequence(*inputs)
+    assert all(output.is_contiguous() for output in outputs)
+    for steps in (4, 0):
+        input = draw_sequence(target, steps)[0]
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(input, torch.randn_like(input))
+            outputs = lltm_sequence(dual, *inputs[1:])
+            assert all(output.is_contiguous() for output in outputs)
 
 
 def test_time_first_view_of_batch_first_input(target):

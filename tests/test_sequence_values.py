@@ -5,7 +5,7 @@ import random
 
 import pytest
 import torch
-from helpers import all_equal, assert_fresh, exact
+from helpers import all_equal, assert_fresh, exact, leaves
 from sequence_helpers import (
     LOSSES,
     assert_same_sequences,
@@ -119,9 +119,24 @@ def test_empty(steps, batch_size, recompute, target):
         assert all_equal((h_n, c_n), inputs[3:])
         if batch_size > 0:  # without a number there is no memory to share
             assert_fresh((h_n, c_n), inputs)
-    leaf = inputs[1].clone().requires_grad_()
-    lltm_sequence(inputs[0], leaf, *inputs[2:], recompute=recompute)[0].sum().backward()
-    assert leaf.grad is not None and not leaf.grad.any()
+    given = leaves(inputs)
+    for output in lltm_sequence(*given, recompute=recompute):
+        for create_graph in (False, True):
+            more = {"retain_graph": True, "create_graph": create_graph}
+            gradients = torch.autograd.grad(output.sum(), given, **more)
+            assert not any(gradient.any() for gradient in gradients[:3])
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_steps_without_rows_take_no_time(recompute, target):
+    """However many they are: more than an int32 counts."""
+    inputs = draw_sequence(target, 1, 0)
+    inputs[0] = inputs[0].expand(2**31, 0, 3)
+    given = leaves(inputs)
+    outputs = lltm_sequence(*given, recompute=recompute)
+    assert [len(output) for output in outputs] == [2**31, 0, 0]
+    sum(output.sum() for output in outputs).backward()
+    assert not any(tensor.grad.any() for tensor in given)
 
 
 def test_empty_packed(target):
