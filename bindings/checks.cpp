@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "symbolic.h"
+
 namespace lltm_bindings {
 namespace {
 
@@ -70,11 +72,12 @@ void check_dense(const at::Tensor& tensor, const char* name) {
 void check_matrix(const at::Tensor& tensor, const char* name, const char* meaning) {
   check_dense(tensor, name);
   TORCH_CHECK(tensor.dim() == 2, "lltm_decoupled: expected ", name, " to have 2 dimensions ",
-              meaning, ", got shape ", shown(tensor.sizes()));
+              meaning, ", got shape ", shown(numbers_of(shape_of<Size>(tensor))));
 }
 
-void check_tensor(const at::Tensor& tensor, const char* name, at::IntArrayRef shape,
-                  const char* meaning, const at::Tensor& like, const char* like_name) {
+template <typename N>
+void check_shape(const at::Tensor& tensor, const char* name, at::ArrayRef<N> shape,
+                 const char* meaning, const at::Tensor& like, const char* like_name) {
   TORCH_CHECK(tensor.defined(), "lltm_decoupled: expected a tensor for ", name, ", got None");
   TORCH_CHECK(tensor.layout() == at::kStrided, "lltm_decoupled: expected ", name,
               " to be a dense tensor, got layout ", tensor.layout());
@@ -83,44 +86,58 @@ void check_tensor(const at::Tensor& tensor, const char* name, at::IntArrayRef sh
   TORCH_CHECK(tensor.scalar_type() == like.scalar_type(), "lltm_decoupled: expected ", name,
               " of the dtype of ", like_name, ", ", shown(like.scalar_type()), ", got ",
               shown(tensor.scalar_type()));
-  TORCH_CHECK(tensor.sizes() == shape, "lltm_decoupled: expected ", name, " of shape ", meaning,
-              " = ", shown(shape), ", got ", shown(tensor.sizes()));
+  TORCH_CHECK(shape_of<N>(tensor) == shape, "lltm_decoupled: expected ", name, " of shape ",
+              meaning, " = ", shown(numbers_of(shape)), ", got ",
+              shown(numbers_of(shape_of<N>(tensor))));
 }
 
-int64_t check_weights(const at::Tensor& weights, int64_t input_features) {
-  const int64_t state_size = weights.size(0) / 3;
-  TORCH_CHECK(weights.size(0) == 3 * state_size && weights.size(1) == state_size + input_features,
+template <typename N>
+N check_cell_parameters(const at::Tensor& weights, const at::Tensor& bias, const at::Tensor& input,
+                        const N& input_features) {
+  const at::ArrayRef<N> shape = shape_of<N>(weights);
+  const N state_size = shape[1] - input_features;
+  TORCH_CHECK(shape[0] == 3 * state_size,
               "lltm_decoupled: expected weights of shape (3 * state_size, state_size + "
               "input_features), with input_features = ",
-              shown(input_features), " as input has, got ", shown(weights.sizes()));
-  return state_size;
-}
-
-int64_t check_cell_parameters(const at::Tensor& weights, const at::Tensor& bias,
-                              const at::Tensor& input, int64_t input_features) {
-  const int64_t state_size = check_weights(weights, input_features);
-  check_tensor(weights, "weights", weights.sizes(), "its own", input, "input");
+              shown(number_of(input_features)), " as input has, got ", shown(numbers_of(shape)));
+  check_shape<N>(weights, "weights", shape, "its own", input, "input");
   if (bias.defined()) {
     const bool is_row = bias.dim() == 2;  // (1, 3 * state_size), as the tutorial has it
-    const int64_t shape[] = {1, 3 * state_size};
-    check_tensor(bias, "bias", at::IntArrayRef(shape + (is_row ? 0 : 1), is_row ? 2 : 1),
-                 is_row ? "(1, 3 * state_size)" : "(3 * state_size)", input, "input");
+    const N expected[] = {1, 3 * state_size};
+    check_shape<N>(bias, "bias", at::ArrayRef<N>(expected + (is_row ? 0 : 1), is_row ? 2 : 1),
+                   is_row ? "(1, 3 * state_size)" : "(3 * state_size)", input, "input");
   }
   return state_size;
 }
 
-CellSizes check_cell(const at::Tensor& input, const at::Tensor& weights, const at::Tensor& bias,
-                     const at::Tensor& old_h, const at::Tensor& old_cell) {
+template <typename N>
+CellSizesOf<N> check_cell(const at::Tensor& input, const at::Tensor& weights,
+                          const at::Tensor& bias, const at::Tensor& old_h,
+                          const at::Tensor& old_cell) {
   check_matrix(input, "input", "(batch_size, input_features)");
   check_matrix(weights, "weights", "(3 * state_size, state_size + input_features)");
-  CellSizes sizes;
-  sizes.batch_size = input.size(0);
-  sizes.input_features = input.size(1);
-  sizes.state_size = check_cell_parameters(weights, bias, input, sizes.input_features);
-  const int64_t state_shape[] = {sizes.batch_size, sizes.state_size};
-  check_tensor(old_h, "old_h", state_shape, "(batch_size, state_size)", input, "input");
-  check_tensor(old_cell, "old_cell", state_shape, "(batch_size, state_size)", input, "input");
+  CellSizesOf<N> sizes;
+  sizes.batch_size = shape_of<N>(input)[0];
+  sizes.input_features = shape_of<N>(input)[1];
+  sizes.state_size = check_cell_parameters<N>(weights, bias, input, sizes.input_features);
+  const N shape[] = {sizes.batch_size, sizes.state_size};
+  const char* const meaning = "(batch_size, state_size)";
+  check_shape<N>(old_h, "old_h", shape, meaning, input, "input");
+  check_shape<N>(old_cell, "old_cell", shape, meaning, input, "input");
   return sizes;
 }
+
+#define LLTM_INSTANTIATE(N)                                                                   \
+  template void check_shape(const at::Tensor&, const char*, at::ArrayRef<N>, const char*,     \
+                            const at::Tensor&, const char*);                                  \
+  template N check_cell_parameters(const at::Tensor&, const at::Tensor&, const at::Tensor&,   \
+                                   const N&);                                                 \
+  template CellSizesOf<N> check_cell(const at::Tensor&, const at::Tensor&, const at::Tensor&, \
+                                     const at::Tensor&, const at::Tensor&);
+
+LLTM_INSTANTIATE(int64_t)
+#ifdef LLTM_HAS_SYMBOLS
+LLTM_INSTANTIATE(Size)
+#endif
 
 }  // namespace lltm_bindings

@@ -35,14 +35,6 @@ std::tuple<at::Tensor, at::Tensor> state_of(const Gates& gates, const at::Tensor
   return std::make_tuple(at::tanh(new_cell) * gates.output_gate, new_cell);
 }
 
-// Symbols are compared by the operations themselves.
-void check_unless_symbolic(const at::Tensor& input, const at::Tensor& weights,
-                           const at::Tensor& bias, const at::Tensor& old_h,
-                           const at::Tensor& old_cell) {
-  if (has_symbols({input, weights, bias, old_h, old_cell})) return;
-  check_cell(input, weights, bias, old_h, old_cell);
-}
-
 }  // namespace
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward_formula(const at::Tensor& input,
@@ -51,7 +43,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> cell_forward_formula(const at::Te
                                                                     const at::Tensor& old_h,
                                                                     const at::Tensor& old_cell) {
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
-  check_unless_symbolic(input, weights, bias_or_none, old_h, old_cell);
+  check_cell<Size>(input, weights, bias_or_none, old_h, old_cell);
   const Gates gates = compute_gates(input, weights, bias_or_none, old_h, input.scalar_type());
   auto state = state_of(gates, old_cell);
   return std::make_tuple(std::get<0>(state), std::get<1>(state), gates.without_bias);
@@ -70,7 +62,7 @@ std::tuple<at::Tensor, at::Tensor> cell_mixed_formula(const at::Tensor& input,
                                                       const at::Tensor& old_h,
                                                       const at::Tensor& old_cell) {
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
-  check_unless_symbolic(input, weights, bias_or_none, old_h, old_cell.to(input.scalar_type()));
+  check_cell<Size>(input, weights, bias_or_none, old_h, old_cell.to(input.scalar_type()));
   const at::ScalarType wide = at::promote_types(input.scalar_type(), old_cell.scalar_type());
   return state_of(compute_gates(input, weights, bias_or_none, old_h, wide), old_cell);
 }
@@ -81,7 +73,7 @@ CellGradients cell_backward_formula(const OptionalTensor& grad_h, const Optional
                                     const at::Tensor& new_cell, const at::Tensor&,
                                     GradientMask mask) {
   const at::Tensor bias_or_none = tensor_or_undefined(bias);
-  check_unless_symbolic(input, weights, bias_or_none, old_h, new_cell);
+  check_cell<Size>(input, weights, bias_or_none, old_h, new_cell);
   const Size state_size = size_of(old_h, 1);
   const Gates gates = compute_gates(input, weights, bias_or_none, old_h, input.scalar_type());
   const at::Tensor tanh_cell = at::tanh(new_cell);
@@ -136,23 +128,23 @@ at::Tensor replace_rows(const at::Tensor& state, const at::Tensor& rows, bool pa
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_formula(const SequenceArguments& a) {
   const bool packed = a.batch_sizes.defined();
-  if (packed || !has_symbols({a.input, a.weights, a.bias, a.h0, a.c0, a.zoneout_h, a.zoneout_c})) {
-    check_sequence(a);
-  }
-  const Size features = size_of(a.input, -1);
-  const Size H = size_of(a.weights, 1) - features;
+  const SequenceSizesOf<Size> sizes = check_sequence<Size>(a);
+  const Size features = sizes.input_features;
+  const Size H = sizes.state_size;
   const at::Tensor weights_h_t = columns_of(a.weights, 0, H).t();
   const at::Tensor input = packed ? a.input : a.input.flatten(0, 1);
   at::Tensor gates = input.mm(columns_of(a.weights, H, features).t());
   if (a.bias.defined()) gates = gates + a.bias;
   const Size rows_shape[] = {size_of(a.input, 0), size_of(a.input, 1), 3 * H};
   if (!packed) gates = reshaped(gates, rows_shape);
-  const std::vector<at::Tensor> steps = steps_of(gates, a.batch_sizes);
+  // Steps without rows are none.
+  std::vector<at::Tensor> steps;
+  if (!is_zero(sizes.rows)) steps = steps_of(gates, a.batch_sizes);
   const std::vector<at::Tensor> keep_h = steps_of(a.zoneout_h, a.batch_sizes);
   const std::vector<at::Tensor> keep_c = steps_of(a.zoneout_c, a.batch_sizes);
 
   // Packed data has a state: check_sequence saw to it.
-  const Size shape[] = {size_of(a.input, 1), H};
+  const Size shape[] = {sizes.batch_size, H};
   at::Tensor h = a.h0.defined() ? a.h0 : zeros_of(shape, a.input.options());
   at::Tensor c = a.c0.defined() ? a.c0 : zeros_of(shape, a.input.options());
   std::vector<at::Tensor> outputs(steps.size());
@@ -169,10 +161,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> sequence_formula(const SequenceAr
     h = replace_rows(h, new_h, packed);
     c = replace_rows(c, new_c, packed);
   }
-  at::Tensor output = gates.chunk(3, -1)[0];
-  if (!outputs.empty()) output = packed ? at::cat(outputs, 0) : at::stack(outputs, 0);
-  // No output is another one, or an input; and states are contiguous.
+  // No output is another one, or an input, or a view; and all are contiguous.
   const at::MemoryFormat dense = at::MemoryFormat::Contiguous;
+  at::Tensor output;
+  if (outputs.empty()) {
+    output = gates.chunk(3, -1)[0].clone(dense);
+  } else {
+    output = packed ? at::cat(outputs, 0) : at::stack(outputs, 0);
+  }
   return std::make_tuple(output, h.clone(dense), c.clone(dense));
 }
 

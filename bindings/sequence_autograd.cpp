@@ -19,6 +19,7 @@ variable_list differentiable_gradients(SequenceArguments a, const variable_list&
   at::AutoGradMode records(true);
   const auto values = [&a] {
     OutsideTransforms outside;  // as forward was: only gradients may be inside
+    a.batch_sizes = plain_batch_sizes(optional(a.batch_sizes));
     // As views: autograd stops at them. At the arguments themselves it would run their hooks, and
     // where one depends on another go on to that, through whatever lies between.
     for (at::Tensor* argument : {&a.input, &a.weights, &a.bias, &a.h0, &a.c0}) {

@@ -6,6 +6,7 @@
 
 #include "dispatch.h"
 #include "sequence.h"
+#include "symbolic.h"
 
 namespace lltm_bindings {
 
@@ -20,28 +21,30 @@ void check_numbers(const at::Tensor& batch_sizes) {
 namespace {
 
 // -> steps
-int64_t check_batch_sizes(const at::Tensor& batch_sizes, int64_t batch_size, int64_t rows) {
+template <typename N>
+int64_t check_batch_sizes(const at::Tensor& batch_sizes, const N& batch_size, const N& rows) {
   check_numbers(batch_sizes);
   const int64_t steps = batch_sizes.numel();
   const int64_t* const sizes = batch_sizes.data_ptr<int64_t>();
   int64_t sum = 0;
   for (int64_t t = 0; t < steps; ++t) {
-    TORCH_CHECK(sizes[t] > 0 && sizes[t] <= (t == 0 ? batch_size : sizes[t - 1]),
+    TORCH_CHECK(sizes[t] > 0 && (t == 0 ? batch_size : N(sizes[t - 1])) >= sizes[t],
                 "lltm_decoupled: expected batch_sizes to be positive and to never grow, from at "
                 "most the batch_size of h0, ",
-                shown(batch_size), ", got ", shown(sizes[t]), " at step ", shown(t));
+                shown(number_of(batch_size)), ", got ", shown(sizes[t]), " at step ", shown(t));
     sum += sizes[t];
   }
-  TORCH_CHECK(steps == 0 || sizes[0] == batch_size,
+  TORCH_CHECK(steps == 0 || batch_size == sizes[0],
               "lltm_decoupled: expected batch_sizes to begin with the batch_size of h0, ",
-              shown(batch_size), ", got ", shown(steps ? sizes[0] : 0));
-  TORCH_CHECK(sum == rows, "lltm_decoupled: expected batch_sizes to sum to the rows of input, ",
-              shown(rows), ", got ", shown(sum));
+              shown(number_of(batch_size)), ", got ", shown(steps ? sizes[0] : 0));
+  TORCH_CHECK(rows == sum, "lltm_decoupled: expected batch_sizes to sum to the rows of input, ",
+              shown(number_of(rows)), ", got ", shown(sum));
   return steps;
 }
 
+template <typename N>
 void check_mask(const at::Tensor& mask, const char* name, const SequenceArguments& a,
-                const SequenceSizes& sizes) {
+                const SequenceSizesOf<N>& sizes) {
   if (!mask.defined()) return;
   TORCH_CHECK(mask.layout() == at::kStrided, "lltm_decoupled: expected ", name,
               " to be a dense tensor, got layout ", mask.layout());
@@ -49,12 +52,13 @@ void check_mask(const at::Tensor& mask, const char* name, const SequenceArgument
               " to be of dtype bool, got ", shown(mask.scalar_type()));
   TORCH_CHECK(mask.device() == a.input.device(), "lltm_decoupled: expected ", name,
               " on the device of input, ", a.input.device(), ", got ", mask.device());
-  const int64_t shape[] = {sizes.steps, sizes.batch_size, sizes.state_size};
-  const int64_t packed_shape[] = {sizes.rows, sizes.state_size};
+  const N shape[] = {sizes.steps, sizes.batch_size, sizes.state_size};
+  const N packed_shape[] = {sizes.rows, sizes.state_size};
   const bool packed = a.batch_sizes.defined();
-  const at::IntArrayRef expected = packed ? at::IntArrayRef(packed_shape) : at::IntArrayRef(shape);
-  TORCH_CHECK(mask.sizes() == expected, "lltm_decoupled: expected ", name,
-              " of the shape of output, ", shown(expected), ", got ", shown(mask.sizes()));
+  const at::ArrayRef<N> expected = packed ? at::ArrayRef<N>(packed_shape) : at::ArrayRef<N>(shape);
+  TORCH_CHECK(shape_of<N>(mask) == expected, "lltm_decoupled: expected ", name,
+              " of the shape of output, ", shown(numbers_of(expected)), ", got ",
+              shown(numbers_of(shape_of<N>(mask))));
 }
 
 }  // namespace
@@ -73,14 +77,16 @@ at::Tensor plain_batch_sizes(const OptionalTensor& batch_sizes) {
   return plain;
 }
 
-SequenceSizes check_sequence(const SequenceArguments& a) {
+template <typename N>
+SequenceSizesOf<N> check_sequence(const SequenceArguments& a) {
   const bool packed = a.batch_sizes.defined();
   const char* const meaning = packed ? "(rows, input_features), as batch_sizes is given"
                                      : "(steps, batch_size, "
                                        "input_features)";
   check_dense(a.input, "input");
   TORCH_CHECK(a.input.dim() == (packed ? 2 : 3), "lltm_decoupled: expected input to have ",
-              packed ? "2" : "3", " dimensions ", meaning, ", got shape ", shown(a.input.sizes()));
+              packed ? "2" : "3", " dimensions ", meaning, ", got shape ",
+              shown(numbers_of(shape_of<N>(a.input))));
   check_matrix(a.weights, "weights", "(3 * state_size, state_size + input_features)");
   const bool has_state = a.h0.defined() || a.c0.defined() || packed;
   TORCH_CHECK(!has_state || (a.h0.defined() && a.c0.defined()), "lltm_decoupled: expected ",
@@ -89,27 +95,33 @@ SequenceSizes check_sequence(const SequenceArguments& a) {
   TORCH_CHECK(
       !has_state || a.h0.dim() == 2,
       "lltm_decoupled: expected h0 to have 2 dimensions (batch_size, state_size), got shape ",
-      has_state ? shown(a.h0.sizes()) : "");
-  SequenceSizes sizes;
-  sizes.input_features = a.input.size(-1);
-  sizes.batch_size = packed ? a.h0.size(0) : a.input.size(1);
-  sizes.state_size = check_cell_parameters(a.weights, a.bias, a.input, sizes.input_features);
-  const int64_t state_shape[] = {sizes.batch_size, sizes.state_size};
+      has_state ? shown(numbers_of(shape_of<N>(a.h0))) : "");
+  const at::ArrayRef<N> input_shape = shape_of<N>(a.input);
+  SequenceSizesOf<N> sizes;
+  sizes.input_features = input_shape.back();
+  sizes.batch_size = packed ? shape_of<N>(a.h0)[0] : input_shape[1];
+  sizes.state_size = check_cell_parameters<N>(a.weights, a.bias, a.input, sizes.input_features);
+  const N state_shape[] = {sizes.batch_size, sizes.state_size};
   if (has_state) {
-    check_tensor(a.h0, "h0", state_shape, "(batch_size, state_size)", a.input, "input");
-    check_tensor(a.c0, "c0", state_shape, "(batch_size, state_size)", a.input, "input");
+    check_shape<N>(a.h0, "h0", state_shape, "(batch_size, state_size)", a.input, "input");
+    check_shape<N>(a.c0, "c0", state_shape, "(batch_size, state_size)", a.input, "input");
   }
   if (packed) {
-    sizes.rows = a.input.size(0);
-    sizes.steps = check_batch_sizes(a.batch_sizes, sizes.batch_size, sizes.rows);
+    sizes.rows = input_shape[0];
+    sizes.steps = check_batch_sizes<N>(a.batch_sizes, sizes.batch_size, sizes.rows);
   } else {
-    sizes.steps = a.input.size(0);
+    sizes.steps = input_shape[0];
     sizes.rows = sizes.steps * sizes.batch_size;
   }
   check_mask(a.zoneout_h, "zoneout_h", a, sizes);
   check_mask(a.zoneout_c, "zoneout_c", a, sizes);
   return sizes;
 }
+
+template SequenceSizes check_sequence(const SequenceArguments&);
+#ifdef LLTM_HAS_SYMBOLS
+template SequenceSizesOf<Size> check_sequence(const SequenceArguments&);
+#endif
 
 SequenceSizes check_sequence_backward(const SequenceGradients& grads, const SequenceArguments& a,
                                       const at::Tensor& output, const at::Tensor& activations,

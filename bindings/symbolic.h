@@ -5,11 +5,20 @@
 #include <ATen/ATen.h>
 #include <torch/version.h>
 
-#include <initializer_list>
+#include <vector>
+
+#include "checks.h"
 
 namespace lltm_bindings {
 
+// As numbers: a symbol has none.
+template <>
+inline at::IntArrayRef shape_of(const at::Tensor& tensor) {
+  return tensor.sizes();
+}
+
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 1)
+#define LLTM_HAS_SYMBOLS
 typedef c10::SymInt Size;
 typedef c10::SymIntArrayRef Shape;
 
@@ -27,15 +36,16 @@ inline at::Tensor zeros_of(Shape shape, const at::TensorOptions& options) {
   return at::zeros_symint(shape, options);
 }
 
-inline bool has_symbols(std::initializer_list<at::Tensor> tensors) {
-  for (const at::Tensor& tensor : tensors) {
-    if (!tensor.defined()) continue;
-    for (const Size& size : tensor.sym_sizes()) {
-      if (size.is_heap_allocated()) return true;
-    }
-  }
-  return false;
+template <>
+inline Shape shape_of(const at::Tensor& tensor) {
+  return tensor.sym_sizes();
 }
+
+// Only for errors: from then on the symbol is this number.
+inline int64_t number_of(const Size& size) { return size.guard_int(__FILE__, __LINE__); }
+
+// A symbol is not.
+inline bool is_zero(const Size& size) { return !size.is_heap_allocated() && number_of(size) == 0; }
 #else
 typedef int64_t Size;
 typedef at::IntArrayRef Shape;
@@ -52,7 +62,16 @@ inline at::Tensor zeros_of(Shape shape, const at::TensorOptions& options) {
   return at::zeros(shape, options);
 }
 
-inline bool has_symbols(std::initializer_list<at::Tensor>) { return false; }
+inline bool is_zero(Size size) { return size == 0; }
 #endif
+
+inline int64_t number_of(int64_t size) { return size; }
+
+template <typename N>
+std::vector<int64_t> numbers_of(at::ArrayRef<N> shape) {
+  std::vector<int64_t> numbers;
+  for (const N& size : shape) numbers.push_back(number_of(size));
+  return numbers;
+}
 
 }  // namespace lltm_bindings

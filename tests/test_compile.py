@@ -194,18 +194,6 @@ def test_vmap_of_changing_sizes(layer, mapped, dynamic, float64_target):
 
 
 @needs_compile
-def test_errors_are_the_same_when_compiled(target):
-    """The shape function refuses what the kernel refuses, and the next legal call works."""
-    torch._dynamo.reset()
-    compiled = torch.compile(lltm_cell, fullgraph=True, backend="aot_eager")
-    inputs = draw(target)
-    wrong = [*inputs[:3], inputs[3][:, 1:], inputs[4]]
-    with pytest.raises(RuntimeError, match="old_h"):
-        compiled(*wrong)
-    assert all_equal(compiled(*inputs), lltm_cell(*inputs))
-
-
-@needs_compile
 def test_export_with_a_dynamic_batch(target):
     step = Step(make(target))
     batch = torch.export.Dim("batch")

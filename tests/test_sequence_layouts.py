@@ -37,8 +37,11 @@ def test_outputs_are_contiguous_in_forward_mode_and_under_autocast(layout, targe
         input = draw_sequence(target, steps)[0]
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(input, torch.randn_like(input))
-            outputs = lltm_sequence(dual, *inputs[1:])
+            weights = inputs[1].clone().requires_grad_()
+            outputs = lltm_sequence(dual, weights, *inputs[2:])
             assert all(output.is_contiguous() for output in outputs)
+            for output in outputs:
+                output.mul_(2)  # none is a view
 
 
 def test_time_first_view_of_batch_first_input(target):
@@ -64,6 +67,24 @@ def test_output_gradient_layouts(layout, target):
             expected = torch.autograd.grad(values, others, exact(grads))
             for name, gradient, value in zip(INPUTS, actual, expected):
                 assert_close(gradient, value, target, name, terms=20)  # rows of all steps
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_batch_sizes_of_any_stride(create_graph, float64_target):
+    sizes = torch.tensor([3, 3, 3])
+    column = torch.tensor([[3, 1], [3, 4], [3, 2]])[:, 0]
+    spaced = torch.tensor([3, 99, 3, 99, 3])[::2]
+    for batch_sizes in (sizes, column, spaced, torch.tensor([3]).expand(3)):
+        inputs = draw_sequence(float64_target, 3, 3)
+        others, tensors = leaves(exact(inputs)), leaves(inputs)
+        values = reference.lltm_sequence(*others)
+        packed = [tensors[0].flatten(0, 1), *tensors[1:]]
+        outputs = lltm_sequence(*packed, batch_sizes=batch_sizes)
+        loss, value = (sum(t.square().sum() for t in results) for results in (outputs, values))
+        actual = torch.autograd.grad(loss, tensors, create_graph=create_graph)
+        expected = torch.autograd.grad(value, others)
+        for name, gradient, want in zip(INPUTS, actual, expected):
+            assert_close(gradient.detach(), want, float64_target, name, terms=9)
 
 
 @pytest.mark.parametrize("state_size", [5, 257])
