@@ -92,6 +92,21 @@ def test_inductor(target):
     assert_one_graph_of_the_layer(make(target, batch_first=True), "inductor", target)
 
 
+@needs_compile
+def test_transforms_of_packed_data_inside_a_compiled_graph(float64_target):
+    """They want numbers, which a whole graph has not."""
+    batch_sizes = ragged(4, 5)
+    inputs = pack(draw_sequence(float64_target), batch_sizes)
+
+    def gradient(input):
+        loss = lambda x: lltm_sequence(x, *inputs[1:], batch_sizes=batch_sizes)[0].sum()  # noqa: E731
+        return torch.func.grad(loss)(input)
+
+    torch._dynamo.reset()
+    results = torch.compile(gradient, backend="aot_eager")(inputs[0]), gradient(inputs[0])
+    torch.testing.assert_close(*results)
+
+
 def why_packed_data_is_not_compiled():
     """None if this torch's compiler knows a PackedSequence; that of torch 2.4 does not."""
     twice = torch.compile(lambda packed: 2 * packed.data, backend="eager", fullgraph=True)
