@@ -21,7 +21,8 @@ typedef struct {
 
 typedef struct {
   int32_t tf32;         /* of float: not 0 allows the accuracy of TF32 in products */
-  void* workspace;      /* as many bytes as the plan says, aligned to 16, for this launch alone */
+  void* workspace;      /* as many bytes as the plan of LLTM_SEQUENCE_GRID says for these steps, or
+                           more, and this tf32; aligned to 16, for this launch alone */
   int32_t* failure;     /* or null. Set to 1 if a block waited for another one in vain; then every
                            value of the steps concerned is NaN. May be pinned host memory */
   int64_t patience;     /* clocks that a block waits; 0: about a second's */
@@ -33,13 +34,14 @@ typedef struct {
  * to the first if `reverse` is not 0. Each is a step_forward or step_backward without zoneout, its
  * product with the recurrent weights included; without d_h_n nothing flows through the last h.
  * Without h0 it begins with zeros; so does a cell without c0 and cell, and its gradient without
- * d_c_n and d_cell.
+ * d_c_n and d_cell. One of cell and c_n is given. Without a step nothing is read or written.
  *
  * Packed data: step t has the rows [first_rows[t], first_rows[t + 1]) of arrays that begin with row
  * first_rows[0], for [T, B, ...] below. They are rows of the states from the first one on, never
  * more than in the step before and at most B. h0, d_h_n and so on are then those of each row's own
- * first or last step, and rows without any step are left as they are. numbers_to_cuda brings
- * first_rows there without waiting, also while a CUDA graph is captured.
+ * first or last step. Rows without any step are left as they are where a state is replaced in its
+ * place, h0 by h_n, cell, d_h_n by d_h0 and d_cell; elsewhere they have no value. numbers_to_cuda
+ * brings first_rows there without waiting, also while a CUDA graph is captured.
  *
  * sequence_plan says for the current device which kernels there are for the forward pass, or, if
  * `backward` is not 0, the backward pass. Alignment may still forbid LLTM_SEQUENCE_GRID: it wants

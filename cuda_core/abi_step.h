@@ -15,7 +15,8 @@ LLTM_EXTERN_C_BEGIN
  * output_gate, candidate_cell in place of `gates`, and the new cell, which is that before zoneout.
  * Without, `gates` is only read.
  * step_backward: with neither grad_output nor d_h nothing flows through new_h. What keep_h hands
- * on to old_h is returned in d_h; the caller adds d_gates times the recurrent weights. */
+ * on to old_h is returned in d_h; the caller adds d_gates times the recurrent weights. Without
+ * keep_h d_h is only read, and that product takes its place. */
 #define LLTM_DECLARE_STEP(device, name, type, compute)                                             \
   int32_t lltm_step_forward_##device##_##name(                                                     \
       int64_t batch_size,       /* B >= 0 */                                                       \

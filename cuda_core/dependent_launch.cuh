@@ -46,8 +46,8 @@ int32_t launch_dependent(void (*kernel)(Parameters...), unsigned blocks, unsigne
     attribute.val.programmaticStreamSerializationAllowed = 1;
     const cudaLaunchConfig_t config = {dim3(blocks), dim3(threads), 0, stream, &attribute, 1};
     void* parameters[] = {&values...};
-    cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), parameters);
-    return static_cast<int32_t>(cudaGetLastError());
+    return status_of(
+        cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(kernel), parameters));
   }
 #endif
   kernel<<<blocks, threads, 0, stream>>>(values...);

@@ -29,7 +29,8 @@
  * at once. CPU functions ignore it and return when the work is done.
  *
  * Status: 0 = success; -i = argument number i, counted from 1, is invalid; +e = CUDA error e (a
- * cudaError_t) of the launch. On a negative status nothing was read, written or launched.
+ * cudaError_t) of the launch, or one that an earlier call of the runtime left to be asked for. On a
+ * negative status nothing was read, written or launched.
  */
 #ifndef LLTM_H_
 #define LLTM_H_

@@ -66,6 +66,12 @@ static inline int32_t check_product_sizes(int64_t batch_size, int64_t state_size
   return longest > 0 && state_size + input_features > most / longest ? -3 : 0;
 }
 
+// Whether rows of [3H, H] may begin so far apart: no index overflows.
+static inline bool fits_stride(int64_t state_size, int64_t stride) {
+  const int64_t most = INT64_MAX / (3 * static_cast<int64_t>(sizeof(double)));
+  return stride >= state_size && (state_size == 0 || stride <= most / state_size);
+}
+
 template <typename Arguments>
 static inline bool is_empty(const Arguments& a) {
   return a.batch_size == 0 || a.state_size == 0;

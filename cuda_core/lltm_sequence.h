@@ -48,8 +48,8 @@ struct SequenceBackward {
   S* d_gates;              // [T, B, 3H]
 };
 
-// Of one launch.
-const int64_t kMostSteps = INT32_MAX;
+// Of one launch, which counts some steps ahead.
+const int64_t kMostSteps = INT32_MAX - 1024;
 
 static inline bool is_empty(const SequenceShape& s) {
   return s.steps == 0 || s.batch_size == 0 || s.state_size == 0;
@@ -60,7 +60,7 @@ static inline int32_t check(const SequenceShape& s) {
   if (s.steps < 0) return -1;
   const int32_t status = check_sizes(s.batch_size, s.state_size);
   if (status) return status - 1;
-  if (s.weights_stride < s.state_size) return -5;
+  if (!fits_stride(s.state_size, s.weights_stride)) return -5;
   if (is_empty(s)) return 0;
   // The byte count of [T, B, 3H] must fit.
   const int64_t most = INT64_MAX / (3 * static_cast<int64_t>(sizeof(double)));

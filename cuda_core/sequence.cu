@@ -8,10 +8,10 @@ namespace {
 
 template <template <typename> class Arguments, typename S>
 int32_t plan(bool tf32, const SequenceShape& shape, lltm_sequence_plan* plan) {
-  *plan = {LLTM_SEQUENCE_NONE, 0, 0};
   // Two arguments come before those of the shape.
   const int32_t status = check(shape);
   if (status) return status - 2;
+  *plan = {LLTM_SEQUENCE_NONE, 0, 0};
   if (shape.steps > kMostSteps) return 0;
   if (fits_block<S>(shape.batch_size, shape.state_size)) {
     plan->path = LLTM_SEQUENCE_BLOCK;
@@ -31,7 +31,9 @@ int32_t launch(const Arguments<S>& a, const void* outer, int32_t outer_number,
   if (status || is_empty(a.shape)) return status;
   if (options) {
     if (outer) return -outer_number;
-    if (!options->workspace) return -options_number;
+    if (!options->workspace || options->steps_before < 0) return -options_number;
+    // Of these sizes no plan has a workspace.
+    if (fits_block<S>(a.shape.batch_size, a.shape.state_size)) return -options_number;
     return launch_grid(a, *options, stream);
   }
   if (!fits_block<S>(a.shape.batch_size, 0)) return -2;

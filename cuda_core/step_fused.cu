@@ -57,6 +57,7 @@ int32_t check(const StepFused<Step, S>& a) {
   const int32_t status = check(a.step);
   if (status) return status <= -3 ? status - 2 : status;
   if (is_empty(a.step)) return 0;
+  if (!fits_stride(a.step.state_size, a.step.state_size)) return -2;
   if (!a.weights) return -3;
   return 0;
 }
@@ -91,7 +92,7 @@ LLTM_INSTANTIATE(lltm_bfloat16)
       int64_t batch_size, int64_t state_size, const type* weights, int64_t weights_stride,     \
       type* gates, const uint8_t* keep_h, const uint8_t* keep_cell, const type* old_h,         \
       compute* cell, type* new_h, type* new_cell, CUstream_st* stream) noexcept {              \
-    if (weights_stride < state_size) return -4;                                                \
+    if (state_size >= 0 && !lltm::fits_stride(state_size, weights_stride)) return -4;          \
     if (!old_h && batch_size > 0 && state_size > 0) return -8;                                 \
     const lltm::StepForward<type> step = {batch_size, state_size, gates, keep_h,  keep_cell,   \
                                           old_h,      cell,       new_h, nullptr, new_cell};   \

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from conftest import require_device
-from core_abi import CTYPES, Plan, core, exact, from_host, numbers_to_cuda, poisoned
+from core_abi import CTYPES, Options, Plan, core, exact, from_host, numbers_to_cuda, poisoned
 from sequence_helpers import ragged
 
 from lltm_decoupled import reference
@@ -139,6 +139,7 @@ def test_plan():
                 ((9, 16, 4096), NONE),
                 ((1 << 31, 0, 16), NONE),
                 ((1 << 31, 1, 16), NONE),
+                (((1 << 31) - 1, 1, 16), NONE),
             ):
                 assert core("sequence_plan", dtype)(way, 0, *sizes, plan) == 0
                 assert plan.path == path, sizes
@@ -159,7 +160,7 @@ def test_plan():
 
 def test_plan_statuses():
     require_device("cuda:0")
-    good = [0, 0, 9, 16, 512, Plan()]
+    good = [0, 0, 9, 16, 512, Plan(7, 7, 7)]
     for dtype in CTYPES:
         for place, value in ((3, -1), (4, -1), (4, 1 << 62), (5, -1), (6, None)):
             arguments = [value if i == place - 1 else x for i, x in enumerate(good)]
@@ -171,6 +172,22 @@ def test_plan_statuses():
         tail = (0, None, *[some] * 9)
         assert core("sequence_forward", dtype)(steps, 1, 1, some, 1, *tail, None) == -1
         assert core("sequence_backward", dtype)(steps, 1, 1, some, 1, *tail, None) == -1
+    assert (good[5].path, good[5].blocks, good[5].workspace) == (7, 7, 7)
+
+
+def test_statuses_of_options_and_strides(dtype):
+    some = from_host(dtype, 16, 16)
+    workspace = torch.zeros(1024, dtype=torch.uint8).cuda()
+    for way in ("sequence_forward", "sequence_backward"):
+        for steps_before in (0, -1):  # one block has these sizes, whose plan has no workspace
+            options = Options(0, workspace.data_ptr(), None, 0, steps_before)
+            without_outer = [
+                None if i == (2 if way.endswith("forward") else 6) else some for i in range(9)
+            ]
+            tail = (0, None, *without_outer, options)
+            assert core(way, dtype)(2, 2, 2, some, 2, *tail) == -17
+        for stride in (1, 1 << 62, (1 << 63) - 1):
+            assert core(way, dtype)(2, 2, 2, some, stride, 0, None, *[some] * 9, None) == -5
 
 
 def test_numbers_from_host_memory_that_is_reused():

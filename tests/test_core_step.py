@@ -165,8 +165,10 @@ def test_statuses(place):
         arguments = [None if i == position else some for i in range(9)]
         arguments[1] = 4
         assert fused(2, 4, *arguments) == status
-    assert fused(2, 4, some, 3, *[some] * 7) == -4
+    for stride in (3, 1 << 62, (1 << 63) - 1):
+        assert fused(2, 4, some, stride, *[some] * 7) == -4
     fused = core("step_fused_backward", dtype)
     for position, status in {0: -3, 1: -4, 3: -6, 4: -7, 7: -10, 8: -11, 9: -12}.items():
         assert fused(2, 4, *[None if i == position else some for i in range(10)]) == status
+    assert fused(1, (1 << 31) - 1, *[some] * 10) == -2
     torch.cuda.synchronize()
